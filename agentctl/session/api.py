@@ -1,0 +1,147 @@
+"""Owns the door of the session room: what rpc may ask of it; knows no gRPC and no agent.
+
+Every method may raise an `AgentctlError`. Mutating calls finish even when their caller leaves.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from agentctl.core.adapter import NativeSession
+from agentctl.core.parts import Choice
+from agentctl.core.spec import SessionSpec
+from agentctl.core.words import RunState
+from agentctl.session.records import (
+    AgentRecord,
+    AnswerQuestion,
+    ApprovalRecord,
+    Counts,
+    CreateRun,
+    CreateSession,
+    QuestionRecord,
+    Respond,
+    RunCreated,
+    RunRecord,
+    SessionFilter,
+    SessionRecord,
+    SessionUpdate,
+)
+
+Page = tuple[Sequence[object], str]
+
+
+class SessionsApi(Protocol):
+    """Pages: `after` is the last id of the page before ("" = first page); newest first."""
+
+    async def create_session(self, request: CreateSession) -> SessionRecord:
+        """Returns at once in `starting`; the agent starts behind it."""
+        ...
+
+    async def wait_ready(self, session_id: str, timeout_ms: int | None) -> SessionRecord:
+        """Waits until the session left `starting`; raises what its start raised."""
+        ...
+
+    async def resume_session(
+        self,
+        session_id: str = "",
+        *,
+        entry_id: str = "",
+        native_session_id: str = "",
+        spec: SessionSpec | None = None,
+    ) -> SessionRecord: ...
+
+    async def fork_session(self, session_id: str, *, name: str = "") -> SessionRecord: ...
+
+    async def get_session(self, session_id: str) -> SessionRecord:
+        """Also takes a unique tail of an id (at least 4 characters)."""
+        ...
+
+    async def list_sessions(
+        self, where: SessionFilter, *, after: str = "", limit: int = 100
+    ) -> tuple[list[SessionRecord], str]: ...
+
+    async def resolve_session(
+        self, *, key: str = "", native_session_id: str = "", name: str = "", project: str = ""
+    ) -> SessionRecord: ...
+
+    async def update_session(self, session_id: str, change: SessionUpdate) -> SessionRecord: ...
+
+    async def close_session(
+        self, session_id: str, *, reason: str = "", force: bool = False
+    ) -> SessionRecord: ...
+
+    async def delete_session(self, session_id: str, *, native: bool = False) -> None: ...
+
+
+class RunsApi(Protocol):
+    async def create_run(self, request: CreateRun) -> RunCreated: ...
+
+    async def get_run(self, run_id: str) -> RunRecord: ...
+
+    async def list_runs(
+        self,
+        *,
+        session_id: str = "",
+        states: frozenset[RunState] = frozenset(),
+        after: str = "",
+        limit: int = 100,
+    ) -> tuple[list[RunRecord], str]: ...
+
+    async def wait_run(self, run_id: str, timeout_ms: int | None) -> tuple[RunRecord, bool]:
+        """(record, ended): `ended` False when the time was up first."""
+        ...
+
+    async def cancel_run(
+        self, run_id: str, *, drop_queue: bool = False, force: bool = False
+    ) -> RunRecord: ...
+
+    async def cancel_session(
+        self, session_id: str, *, drop_queue: bool = False, force: bool = False
+    ) -> RunRecord | None:
+        """Cancels what runs in the session; None when nothing did."""
+        ...
+
+    def queue_position(self, run: RunRecord) -> int | None: ...
+
+
+class ApprovalsApi(Protocol):
+    async def list_approvals(
+        self, *, session_id: str = "", open_only: bool = True, after: str = "", limit: int = 100
+    ) -> tuple[list[ApprovalRecord], str]: ...
+
+    async def respond(self, answer: Respond) -> ApprovalRecord: ...
+
+    async def list_questions(
+        self, *, session_id: str = "", open_only: bool = True, after: str = "", limit: int = 100
+    ) -> tuple[list[QuestionRecord], str]: ...
+
+    async def answer_question(self, answer: AnswerQuestion) -> QuestionRecord: ...
+
+    async def reject_question(self, question_id: str, *, reason: str = "") -> QuestionRecord: ...
+
+
+class AgentsApi(Protocol):
+    async def start_agent(self, entry_id: str, *, workspace: str = "") -> AgentRecord: ...
+
+    async def stop_agent(self, agent_id: str, *, force: bool = False) -> AgentRecord: ...
+
+    async def stop_all(self, *, force: bool = False) -> list[AgentRecord]: ...
+
+    async def restart_agent(self, agent_id: str) -> AgentRecord: ...
+
+    async def get_agent(self, agent_id: str) -> AgentRecord: ...
+
+    async def list_agents(self, *, include_exited: bool = False) -> list[AgentRecord]: ...
+
+    async def auth_methods(self, agent: str) -> list[Choice]:
+        """`agent` is an entry id or an `agt_` id; starts a process when none runs."""
+        ...
+
+    async def authenticate(self, agent: str, method: str) -> None: ...
+
+    async def list_native(self, entry_id: str, cwd: str | None) -> list[NativeSession]: ...
+
+    def counts(self) -> Counts: ...
+
+
+class ManagerApi(SessionsApi, RunsApi, ApprovalsApi, AgentsApi, Protocol):
+    """All of it: what `daemon.py` hands to rpc."""

@@ -1,0 +1,223 @@
+"""Owns what is remembered of sessions, runs, approvals and questions between restarts.
+
+Each record is one document of the journal, written in the transaction of the events that made it
+so. It refuses to know SQL, the wire and what the agents are.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from agentctl.core.events import PermissionRequest, QuestionRequest
+from agentctl.core.parts import Answer, ContentBlock, RunError, Usage
+from agentctl.core.spec import PromptSpec, Rule, SessionSpec
+from agentctl.core.words import (
+    AgentState,
+    DecidedBy,
+    Decision,
+    Origin,
+    Policy,
+    QuestionOutcome,
+    RunState,
+    SessionState,
+)
+
+IfBusy = Literal["queue", "reject", "interrupt", "steer"]
+
+
+@dataclass(slots=True)
+class SessionRecord:
+    """A session. Times are Unix ms. `spec.env` is never stored: it lives in memory only."""
+
+    id: str
+    spec: SessionSpec
+    key: str = ""
+    name: str = ""
+    project: str = ""
+    labels: dict[str, str] = field(default_factory=dict[str, str])
+    rules: list[Rule] = field(default_factory=list[Rule])
+    close_when_done: bool = False
+    state: SessionState = SessionState.STARTING
+    reason: str = ""
+    title: str = ""
+    native_session_id: str = ""
+    native_created_at: int | None = None
+    model: str = ""
+    mode: str = ""
+    policy: Policy = Policy.ASK
+    agent_id: str = ""
+    forked_from: str = ""
+    queue_held: bool = False
+    prompted: bool = False
+    created_at: int = 0
+    updated_at: int = 0
+    closed_at: int | None = None
+
+
+@dataclass(slots=True)
+class RunRecord:
+    """A run. `order` sorts the queue of its session (lower runs first)."""
+
+    id: str
+    session_id: str
+    prompt: PromptSpec
+    state: RunState = RunState.CREATED
+    origin: Origin = Origin.CLIENT
+    order: float = 0
+    timeout_ms: int | None = None
+    labels: dict[str, str] = field(default_factory=dict[str, str])
+    idempotency_key: str = ""
+    created_at: int = 0
+    started_at: int | None = None
+    ended_at: int | None = None
+    stop_reason: str | None = None
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    error: RunError | None = None
+    folded_into: str | None = None
+
+
+@dataclass(slots=True)
+class ApprovalRecord:
+    request: PermissionRequest
+    session_id: str
+    run_id: str | None = None
+    agent_id: str = ""
+    parent_tool_call_id: str | None = None
+    created_at: int = 0
+    resolved_at: int | None = None
+    decision: Decision | None = None
+    option_id: str | None = None
+    by: DecidedBy | None = None
+    reason: str | None = None
+
+
+@dataclass(slots=True)
+class QuestionRecord:
+    request: QuestionRequest
+    session_id: str
+    run_id: str | None = None
+    agent_id: str = ""
+    created_at: int = 0
+    resolved_at: int | None = None
+    outcome: QuestionOutcome | None = None
+    answers: list[Answer] | None = None
+    content_json: bytes | None = None
+    by: DecidedBy | None = None
+
+
+@dataclass(slots=True)
+class AgentRecord:
+    """A running process of an entry, as Agents.List shows it; never stored."""
+
+    id: str
+    entry_id: str
+    state: AgentState
+    pid: int | None = None
+    name: str = ""
+    version: str = ""
+    session_ids: list[str] = field(default_factory=list[str])
+    started_at: int = 0
+    ended_at: int | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    stderr_tail: list[str] = field(default_factory=list[str])
+    features: list[str] = field(default_factory=list[str])
+    auth_methods: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    cpu_percent: float | None = None
+    memory_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSession:
+    """The arguments of Sessions.Create beside the spec. `agent` is an entry id or an `agt_` id."""
+
+    agent: str
+    spec: SessionSpec
+    key: str = ""
+    name: str = ""
+    project: str = ""
+    labels: dict[str, str] = field(default_factory=dict[str, str])
+    rules: tuple[Rule, ...] = ()
+    close_when_done: bool = False
+    idempotency_key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateRun:
+    """The arguments of Runs.Create. `timeout_ms` None means no limit."""
+
+    session_id: str
+    prompt: PromptSpec
+    if_busy: IfBusy = "queue"
+    timeout_ms: int | None = None
+    labels: dict[str, str] = field(default_factory=dict[str, str])
+    idempotency_key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunCreated:
+    """`steered`: no run was made, `run` is the one that runs. `position` counts from 1."""
+
+    run: RunRecord
+    position: int | None = None
+    steered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SessionUpdate:
+    """What Sessions.Update changes; None leaves it."""
+
+    title: str | None = None
+    name: str | None = None
+    model: str | None = None
+    mode: str | None = None
+    options: dict[str, str] | None = None
+    policy: Policy | None = None
+    labels: dict[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Respond:
+    """An answer to an approval: a decision, or exactly one offered option."""
+
+    approval_id: str
+    decision: Literal["approve", "deny"] | None = None
+    option_id: str | None = None
+    reason: str | None = None
+    updated_input_json: bytes | None = None
+    always: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerQuestion:
+    question_id: str
+    answers: tuple[Answer, ...] = ()
+    content_json: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFilter:
+    """Empty means any."""
+
+    states: frozenset[SessionState] = frozenset()
+    entry_id: str = ""
+    project: str = ""
+    key: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
+    include_closed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """For Daemon.GetInfo and status."""
+
+    agents: int = 0
+    sessions_open: int = 0
+    sessions: int = 0
+    runs_running: int = 0
+    runs_queued: int = 0
+    approvals_open: int = 0
+    questions_open: int = 0
+
+
+PromptBlocks = list[ContentBlock]
