@@ -181,7 +181,7 @@ def plan(turns: Sequence[Turn]) -> Plan:
             case ModelTurn():
                 pass
         previous = turn
-    steps = tuple(step.strip(" ") for step in script.split(_STEP_SEPARATOR))
+    steps = tuple(step.lstrip(" ") for step in script.split(_STEP_SEPARATOR))
     if rounds >= len(steps):
         return Plan(steps, rounds, (Text("DONE: " + last_result.strip()[:_RESULT_LIMIT]),))
     return Plan(steps, rounds, _ops(steps[rounds], last_user, scripted))
