@@ -11,6 +11,7 @@ import shutil
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ TURN_TIMEOUT_S = 30.0
 # How long a tree that was told to end may need until the kernel has reaped all of it.
 GONE_TIMEOUT_S = 10.0
 POLL_S = 0.02
+_SESSION_STAMP = "%Y-%m-%dT%H-%M"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +151,14 @@ def registry_entry(recipe: Recipe, model: str) -> dict[str, Any]:
     }
 
 
+def write_registry(home: Home, model: str, *recipes: Recipe) -> Path:
+    """Writes an agents.json with the entries of the recipes and returns its path."""
+    path = home.root / "agents.json"
+    entries = [registry_entry(recipe, model) for recipe in recipes]
+    path.write_text(json.dumps({"version": 1, "agents": entries}))
+    return path
+
+
 @dataclass(frozen=True, slots=True)
 class Model:
     """A running fake model, seen from a test."""
@@ -198,3 +208,15 @@ async def wait_until_gone(home: Home) -> None:
             await anyio.sleep(POLL_S)
         return
     raise TimeoutError(f"still running: {processes_of(home)}")
+
+
+def age_gemini_sessions(home: Home) -> None:
+    """Makes Gemini CLI's stored sessions two minutes older.
+
+    It names their files by the minute, and one that is loaded in its own minute is not found. A
+    test moves the files into the past instead of waiting; the oldest first, so that none is hit.
+    """
+    for path in sorted((home.home / ".gemini").rglob("session-*.jsonl")):
+        stamp, _, rest = path.name.removeprefix("session-").rpartition("-")
+        older = datetime.strptime(stamp, _SESSION_STAMP) - timedelta(minutes=2)
+        path.rename(path.with_name(f"session-{older.strftime(_SESSION_STAMP)}-{rest}"))

@@ -90,19 +90,18 @@ class RawAcp:
         """Answers a request of the agent; its ids start at 0."""
         await self._send({"id": request["id"], "result": result})
 
-    async def open_session(self, workspace: Path, mcp_servers: list[Message] | None = None) -> str:
-        """initialize and session/new; returns the session id."""
+    async def initialize(self) -> Message:
+        """initialize, offering no file system and no terminal; returns the response."""
+        files = {"readTextFile": False, "writeTextFile": False}
         number = await self.begin(
             "initialize",
-            {
-                "protocolVersion": 1,
-                "clientCapabilities": {
-                    "fs": {"readTextFile": False, "writeTextFile": False},
-                    "terminal": False,
-                },
-            },
+            {"protocolVersion": 1, "clientCapabilities": {"fs": files, "terminal": False}},
         )
-        await self.answer_to(number, START_TIMEOUT_S)
+        return await self.answer_to(number, START_TIMEOUT_S)
+
+    async def open_session(self, workspace: Path, mcp_servers: list[Message] | None = None) -> str:
+        """initialize and session/new; returns the session id."""
+        await self.initialize()
         new = await self.call(
             "session/new", {"cwd": str(workspace), "mcpServers": mcp_servers or []}
         )

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.real import netns
-from tests.real.harness import FAKE_KEY, Home, Model, agent_env, wait_until_gone
+from tests.real.harness import (
+    FAKE_KEY,
+    Home,
+    Model,
+    age_gemini_sessions,
+    agent_env,
+    wait_until_gone,
+)
 from tests.real.rawacp import Message, RawAcp, raw_acp
 
 pytestmark = [pytest.mark.anyio, pytest.mark.real]
@@ -180,3 +187,23 @@ async def test_leaving_the_client_in_mid_turn_leaves_no_process(
 async def test_nothing_but_loopback_can_be_reached(gemini_model: Model) -> None:
     assert netns.ways_out() == []
     assert gemini_model.log() == []
+
+
+async def test_a_session_of_an_earlier_minute_is_loaded_with_its_history(
+    gemini_command: list[str], home: Home, gemini_model: Model
+) -> None:
+    env = agent_env(home, gemini_model.url)
+    async with raw_acp(gemini_command, env, home.workspace, home.tmp / "stderr") as first:
+        session = await first.open_session(home.workspace)
+        await ask(first, session, "SAYTEXT one")
+    age_gemini_sessions(home)
+
+    async with raw_acp(gemini_command, env, home.workspace, home.tmp / "stderr") as second:
+        await second.initialize()
+        loaded = await second.call(
+            "session/load", {"sessionId": session, "cwd": str(home.workspace), "mcpServers": []}
+        )
+        await ask(second, session, "HISTORY")
+
+    assert "error" not in loaded
+    assert second.text() == "oneHISTORY 2"
