@@ -27,6 +27,17 @@ class AutoApprove:
 
 
 @dataclass(frozen=True, slots=True)
+class LoginSigns:
+    """What shows that a person is logged in: files that exist, variables that are set, and
+    (file, field) pairs of settings that choose a way to log in. Credentials are never read."""
+
+    files: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One agent of the registry (design section 10); unknown fields stay in `extra`.
 
@@ -71,6 +82,9 @@ class Entry:
     sharing: Sharing = "exclusive"
     trust_workspace: bool = True
     home: Home = "user"
+    binary: str = ""
+    """The program that discovery looks for when `cmd` starts it through a runner such as npx."""
+    login: LoginSigns = LoginSigns()
     source: str = "packaged"
     raw: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The merged JSON object, unknown fields and order kept: what Registry.Get shows."""
