@@ -252,9 +252,9 @@ class Guard:
 
 
 def main(arguments: list[str]) -> int:
-    leash, status, grace_s, separator, *argv = arguments
-    if separator != "--" or not argv:
+    if len(arguments) < 5 or arguments[3] != "--":
         return 2
+    leash, status, grace_s, _, *argv = arguments
     guard = Guard(int(leash), int(status), float(grace_s))
     if not guard.start(argv):
         return 127

@@ -229,7 +229,7 @@ class Peer:
     def _open(self, method: str, params: object) -> tuple[int, _Outgoing, asyncio.Future[Any]]:
         id_ = self._last_id + 1
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        out = self._enqueue({**_call(method, params), "id": id_}, future)
+        out = self._enqueue(_call(method, params, id_), future)
         self._last_id = id_
         self._pending[id_] = future
         future.add_done_callback(lambda _: self._pending.pop(id_, None))
@@ -258,6 +258,6 @@ class Peer:
             self._flusher = asyncio.get_running_loop().create_task(self.flush())
 
 
-def _call(method: str, params: object) -> dict[str, Any]:
-    message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
-    return message if params is None else {**message, "params": params}
+def _call(method: str, params: object, id_: int | None = None) -> dict[str, Any]:
+    fields = {"jsonrpc": "2.0", "id": id_, "method": method, "params": params}
+    return {name: value for name, value in fields.items() if value is not None}
