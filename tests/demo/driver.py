@@ -93,8 +93,8 @@ class Driver:
             except BrokenPipeError:
                 return
 
-    def exit_code(self) -> int:
-        return self._process.wait(PATIENCE_S)
+    def exit_code(self, patience_s: float = PATIENCE_S) -> int:
+        return self._process.wait(patience_s)
 
     def signal(self, number: int) -> None:
         self._process.send_signal(number)

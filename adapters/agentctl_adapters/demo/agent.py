@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -89,8 +90,14 @@ class Agent:
 
     def shut_down(self) -> None:
         """Cancel the turns and end every command; bounded."""
-        for live in list(self._live.values()):
-            self._stop_turn(live)
+        busy = [live for live in self._live.values() if live.turn is not None]
+        for live in busy:
+            if live.turn is not None:
+                live.turn.cancel()
+        deadline = time.monotonic() + CLOSE_GRACE_S
+        for live in busy:
+            if live.thread is not None:
+                live.thread.join(max(0.0, deadline - time.monotonic()))
         self._shells.kill_all()
 
     def _request(self, request_id: Any, method: str, params: Json) -> None:

@@ -46,6 +46,8 @@ class Shells:
         with self._lock:
             running = list(self._running)
         for command in running:
+            command.terminate()
+        for command in running:
             command.kill()
 
     def _ended(self, command: "Command") -> None:
@@ -102,9 +104,13 @@ class Command:
             self._process.stdout.close()
             self._ended(self)
 
+    def terminate(self) -> None:
+        """SIGTERM to the group, without waiting."""
+        self._signal(signal.SIGTERM)
+
     def kill(self) -> None:
         """SIGTERM to the group, a short grace, then SIGKILL to what is left of it."""
-        self._signal(signal.SIGTERM)
+        self.terminate()
         deadline = time.monotonic() + TERM_GRACE_S
         while self._process.poll() is None and time.monotonic() < deadline:
             time.sleep(POLL_S)
