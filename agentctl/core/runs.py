@@ -1,0 +1,53 @@
+"""Owns what an open run is and how its end is judged; knows no draft's order and no tool."""
+
+from dataclasses import dataclass
+
+from agentctl.core.adapter import ProcessGone, TurnEnded
+from agentctl.core.events import Complete
+from agentctl.core.ids import NativeTurnId
+from agentctl.core.parts import RunError, Usage
+from agentctl.core.words import Outcome
+
+
+@dataclass(slots=True)
+class Run:
+    """An open run. `turn` is None between `begin` and the agent's prompt."""
+
+    id: str
+    turn: NativeTurnId | None
+    cancelled: bool = False
+
+    def judge(self, complete: Complete) -> None:
+        """After a cancel any end is `cancelled`; a failure has an error, nothing else has one."""
+        if self.cancelled and complete.outcome is not Outcome.TIMED_OUT:
+            complete.outcome = Outcome.CANCELLED
+        if complete.outcome is Outcome.FAILED:
+            complete.error = complete.error or RunError(
+                "AGENT_FAILED", "The agent ended the turn without a reason; prompt again."
+            )
+        elif complete.outcome is not Outcome.TIMED_OUT:
+            complete.error = None
+
+
+def told(draft: TurnEnded) -> Complete:
+    """The end as the agent told it."""
+    usage = None if draft.usage == Usage() else draft.usage
+    return Complete(draft.outcome, draft.stop_reason, usage, draft.cost_usd, draft.error)
+
+
+def death(gone: ProcessGone) -> RunError:
+    """Why a run failed whose process ended under it."""
+    if gone.signal is not None:
+        how = f"was ended by signal {gone.signal}"
+    elif gone.exit_code is not None:
+        how = f"exited with code {gone.exit_code}"
+    else:
+        how = "stopped speaking"
+    return RunError(
+        "AGENT_EXITED",
+        f"The agent {how} before its turn was over; prompt again to start it anew.",
+        recoverable=True,
+        exit_code=gone.exit_code,
+        signal=gone.signal,
+        stderr_tail=gone.stderr_tail or None,
+    )
