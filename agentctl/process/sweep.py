@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
 
 import anyio.to_thread
@@ -20,7 +21,8 @@ TERM_WAIT_S = 1.0
 KILL_WAIT_S = 2.0
 # Between two looks at the process table (5 to 20 ms of work each).
 LOOK_PAUSE_S = 0.05
-# Two readings of one process's creation time differ by less than a clock tick (10 ms).
+# Two readings of one process's creation time differ by less than a tick (10 ms); when the clock was
+# set in between they differ by more, and then a process is rather spared than hit wrongly.
 SAME_TIME_S = 0.02
 
 
@@ -38,14 +40,25 @@ class Killed:
 def signal_process(pid: int, create_time: float, number: int) -> bool:
     """Signal a process only if it is still the one created at create_time; True when sent."""
     try:
-        handle = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
+        process = psutil.Process(pid)
+        if abs(process.create_time() - create_time) > SAME_TIME_S:
+            return False
+    except psutil.Error:
+        return False
+    return _signal(process, number)
+
+
+def _signal(process: psutil.Process, number: int) -> bool:
+    try:
+        handle = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else None
     except OSError:
         return False
     try:
-        if abs(psutil.Process(pid).create_time() - create_time) > SAME_TIME_S:
+        # Asked after the handle is open: it then belongs to the process that was meant.
+        if not process.is_running():
             return False
         if handle is None:
-            os.kill(pid, number)
+            os.kill(process.pid, number)
         else:
             signal.pidfd_send_signal(handle, number)
     except (psutil.Error, OSError):
@@ -57,31 +70,33 @@ def signal_process(pid: int, create_time: float, number: int) -> bool:
             os.close(handle)
 
 
-def _find(wanted: Callable[[str], bool]) -> list[Killed]:
+def _find(wanted: Callable[[str], bool]) -> list[tuple[psutil.Process, str]]:
     me = psutil.Process()
     spared = {me.pid, *(parent.pid for parent in me.parents())}
-    found: list[Killed] = []
-    for process in psutil.process_iter():
-        if process.pid in spared:
+    found: list[tuple[psutil.Process, str]] = []
+    for pid in psutil.pids():
+        if pid in spared:
             continue
         try:
+            process = psutil.Process(pid)
             cookie = process.environ().get(COOKIE)
             if cookie is not None and wanted(cookie) and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(Killed(process.pid, process.create_time(), cookie, process.name(), 0))
+                found.append((process, cookie))
         except (psutil.Error, OSError):
             continue
     return found
 
 
 def _end(wanted: Callable[[str], bool]) -> list[Killed]:
-    killed: dict[tuple[int, float], Killed] = {}
+    killed: dict[psutil.Process, Killed] = {}
 
     def hit(number: int) -> bool:
         left = _find(wanted)
-        for each in left:
-            if signal_process(each.pid, each.create_time, number):
-                sent = Killed(each.pid, each.create_time, each.cookie, each.name, number)
-                killed[each.pid, each.create_time] = sent
+        for process, cookie in left:
+            with suppress(psutil.Error):
+                target = Killed(process.pid, process.create_time(), cookie, process.name(), number)
+                if _signal(process, number):
+                    killed[process] = target
         return bool(left)
 
     if not hit(signal.SIGTERM):

@@ -9,6 +9,7 @@ import anyio
 import psutil
 import pytest
 
+from agentctl.process import guard
 from agentctl.process.spawn import GUARD, Exit, spawn
 from tests.process.children import (
     DEAF,
@@ -28,6 +29,7 @@ DAEMON = """
 import sys
 from pathlib import Path
 import anyio
+from agentctl.process import guard
 from agentctl.process.spawn import SpawnSpec, spawn
 
 async def main():
@@ -144,15 +146,38 @@ async def test_an_agent_that_signals_its_own_group_does_not_hit_the_guard() -> N
 
 
 async def test_the_agent_starts_with_default_signals_and_no_foreign_descriptors() -> None:
-    spec = command("sh", "-c", "ls -l /proc/$$/fd | grep -c pipe; grep SigIgn /proc/$$/status")
+    # A shell without pipeline: it opens nothing of its own and resets no signal.
+    spec = command("sh", "-c", "grep SigIgn /proc/self/status; exec ls -l /proc/self/fd")
     with anyio.fail_after(PATIENCE_S):
         async with spawn(spec) as process:
             await process.wait_exit()
-            told = (await process.read()).split()
-    assert told == [b"3", b"SigIgn:", b"0000000000000000"]
+            told = await process.read()
+    assert told.startswith(b"SigIgn:\t0000000000000000\n")
+    assert told.count(b"pipe:") == 3
 
 
 async def test_the_guard_needs_nothing_but_python() -> None:
     with anyio.fail_after(PATIENCE_S):
         done = await anyio.run_process([sys.executable, "-I", "-S", str(GUARD)], check=False)
     assert done.returncode == 2
+
+
+@pytest.mark.proves("P4")
+async def test_the_guard_signals_only_the_process_it_saw() -> None:
+    with anyio.fail_after(PATIENCE_S):
+        async with spawn(python(ESCAPED_GRANDCHILD)) as process:
+            await read_line(process)
+            tree = guard.descendants(process.guard_pid)
+            assert tree[0][0] == process.pid
+            assert len(tree) == 2
+            pid, started = tree[1]
+            guard.signal_exactly(pid, started - 1, signal.SIGKILL)
+            assert guard.read_stat(pid) is not None
+            guard.signal_exactly(pid, started, signal.SIGKILL)
+            await until(lambda: guard.read_stat(pid) is None)
+            guard.signal_exactly(pid, started, signal.SIGKILL)
+
+
+async def test_a_pid_that_is_gone_has_no_descendants() -> None:
+    assert guard.read_stat(2**22 + 1) is None
+    assert guard.descendants(2**22 + 1) == []

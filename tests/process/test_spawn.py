@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from agentctl.process.errors import ClosedByPeer, SpawnFailed
-from agentctl.process.spawn import Exit, Process, SpawnSpec, spawn
+from agentctl.process.spawn import EOF_GRACE_S, STOP_GRACE_S, Exit, Process, SpawnSpec, spawn
 from tests.process.children import (
     DEAF,
     PATIENCE_S,
@@ -189,7 +189,7 @@ async def test_a_forced_stop_hastens_a_gentle_one() -> None:
             group.start_soon(process.stop)
             await anyio.wait_all_tasks_blocked()
             await process.stop(force=True)
-            assert time.monotonic() - began < 1.5
+            assert time.monotonic() - began < EOF_GRACE_S + STOP_GRACE_S
             assert process.exit == Exit(None, signal.SIGKILL)
 
 
