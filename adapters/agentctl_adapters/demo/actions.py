@@ -93,7 +93,7 @@ class Actions:
             TurnCancelled: The turn was cancelled before or during it.
             RpcError: The step ends the turn with this error.
         """
-        if self._turn.cancelled.is_set():
+        if self._turn.cancelled.is_set() and step.verb not in _DEAF:
             raise TurnCancelled
         self._verbs[step.verb](step)
 
@@ -344,6 +344,8 @@ class Actions:
         sys.stderr.flush()
 
 
+# A cancel that comes just before one of these must meet it all the same.
+_DEAF = frozenset({"hang-hard", "exit-on-cancel"})
 _NAMES = {"toolCallId": "call_id"}
 
 
