@@ -74,6 +74,8 @@ class RunRecord:
     cost_usd: float | None = None
     error: RunError | None = None
     folded_into: str | None = None
+    open_tools: list[str] = field(default_factory=list[str])
+    """Tools without a final status: a restarted daemon closes them before the run's end."""
 
 
 @dataclass(slots=True)

@@ -1,0 +1,199 @@
+"""Owns what all calls of the manager share: open sessions, their journal, work in the background.
+
+It refuses to know what any single call does.
+"""
+
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import anyio
+from anyio.abc import TaskGroup
+
+from agentctl.core.errors import AgentctlError, Exhausted, NotFound, Refused
+from agentctl.core.events import PermissionRequest
+from agentctl.core.parts import RunError
+from agentctl.core.spec import Entry
+from agentctl.core.words import Outcome, SessionState
+from agentctl.session.ending import Limits
+from agentctl.session.pool import Pool, PoolDeps
+from agentctl.session.ports import Entries, JournalPort, Recorder, Redactor
+from agentctl.session.records import ApprovalRecord, QuestionRecord, RunRecord, SessionRecord
+from agentctl.session.session import Session, SessionDeps
+from agentctl.session.store import load
+from agentctl.session.writes import Writes
+
+logger = logging.getLogger(__name__)
+
+R = TypeVar("R", SessionRecord, RunRecord, ApprovalRecord, QuestionRecord)
+
+
+@dataclass(frozen=True, slots=True)
+class ManagerDeps:
+    """What `daemon.py` gives the session room."""
+
+    journal: JournalPort
+    entries: Entries
+    redactor: Redactor
+    recorder: Recorder | None = None
+    limits: Limits = field(default_factory=Limits)
+    cookie: str = "agentctl"
+    version: str = ""
+    workspace_root: Path | None = None
+    default_agent: str = ""
+    max_sessions: int = 1000
+    idle_agent_s: float = 900
+    expose_reasoning: bool = True
+    keep_raw: bool = False
+
+
+class Base:
+    """State and helpers of the manager."""
+
+    def __init__(self, deps: ManagerDeps) -> None:
+        self.deps = deps
+        self.sessions: dict[str, Session] = {}
+        self.full = False
+        self._group: TaskGroup | None = None
+        self._creating = anyio.Lock()
+        self.pool = Pool(
+            PoolDeps(
+                entries=deps.entries,
+                journal=deps.journal,
+                background=self.background,
+                on_full=self.disk_full,
+                redactor=deps.redactor,
+                recorder=deps.recorder,
+                cookie=deps.cookie,
+                version=deps.version,
+                idle_s=deps.idle_agent_s,
+            )
+        )
+
+    def background(self, what: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Runs `what` beside everything; a failure is logged and ends nothing else."""
+        if self._group is None:
+            raise RuntimeError("the manager is not running")
+        self._group.start_soon(self._guarded, what)
+
+    async def _guarded(self, what: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        try:
+            await what()
+        except AgentctlError as error:
+            logger.error("work in the background failed: %s", error)
+        except Exception:
+            # The edge of a background task: one session's defect must not stop the others.
+            logger.exception("work in the background failed")
+
+    def disk_full(self) -> None:
+        """Ends every run: what agents say can no longer be kept. Reads and ends go on."""
+        if not self.full:
+            self.full = True
+            self.background(self._end_for_full_disk)
+
+    async def _end_for_full_disk(self) -> None:
+        error = RunError("DISK_FULL", "The disk is full. Free some space, then prompt again.", True)
+        for session in list(self.sessions.values()):
+            running = session.ledger.running
+            if running is None:
+                continue
+            await session.ending.cancel(running)
+            writes = Writes(vital=True)
+            session.ledger.end(running, Outcome.FAILED, writes, error=error)
+            await session.commit(writes)
+        self.full = False
+
+    def session_deps(self) -> SessionDeps:
+        deps = self.deps
+        return SessionDeps(
+            journal=deps.journal,
+            pool=self.pool,
+            entries=deps.entries,
+            background=self.background,
+            limits=deps.limits,
+            on_closed=self._closed,
+            expose_reasoning=deps.expose_reasoning,
+            keep_raw=deps.keep_raw,
+        )
+
+    def adopt(self, record: SessionRecord) -> Session:
+        """An open session, in memory from now on."""
+        session = Session(record, self.session_deps())
+        self.sessions[record.id] = session
+        return session
+
+    def _closed(self, session_id: str) -> None:
+        session = self.sessions.pop(session_id, None)
+        if session is not None:
+            session.ending.forget_all()
+
+    async def fetch(self, kind: type[R], name: str, id_: str) -> R | None:
+        """A record from the journal by its exact id."""
+        doc = await self.deps.journal.doc(name, id_)
+        return load(kind, doc) if doc is not None else None
+
+    async def open_session(self, session_id: str) -> Session:
+        """The open session of that id (or unique tail of one).
+
+        Raises:
+            NotFound: there is none.
+            Refused: it is closed.
+        """
+        session = self.sessions.get(session_id) or self._by_tail(session_id)
+        if session is None:
+            record = await self.fetch(SessionRecord, "session", session_id)
+            if record is None:
+                raise NotFound(
+                    f'there is no session "{session_id}". See them with: agentctl session ls',
+                    reason="SESSION_NOT_FOUND",
+                )
+            raise Refused(
+                f"session {session_id} is closed. Start a new one, or bring it back: agentctl "
+                f"session resume {session_id}",
+                reason="SESSION_CLOSED",
+            )
+        if session.closing:
+            raise Refused(f"session {session.id} is closing.", reason="SESSION_CLOSED")
+        return session
+
+    def _by_tail(self, tail: str) -> Session | None:
+        if len(tail) < 4:
+            return None
+        found = [s for key, s in self.sessions.items() if key.endswith(tail)]
+        return found[0] if len(found) == 1 else None
+
+    def entry(self, entry_id: str) -> Entry:
+        """The entry, after the name `default`.
+
+        Raises:
+            NotFound, Refused: unknown or disabled.
+        """
+        if entry_id == "default" and self.deps.default_agent:
+            entry_id = self.deps.default_agent
+        return self.deps.entries.get(entry_id)
+
+    def refuse_when_full(self) -> None:
+        if self.full:
+            raise Exhausted(
+                "the disk is full, so that nothing new is started. Free some space and try again.",
+                reason="DISK_FULL",
+            )
+
+    def open_requests(self) -> list[PermissionRequest]:
+        return [
+            approval.request
+            for session in self.sessions.values()
+            for approval in session.ledger.approvals.values()
+        ]
+
+
+def page(items: list[R], limit: int, id_of: Callable[[R], str]) -> tuple[list[R], str]:
+    """Cuts a list that was read one longer than `limit`; the second is the next `after`."""
+    if len(items) <= limit:
+        return items, ""
+    return items[:limit], id_of(items[limit - 1])
+
+
+OPEN_STATES = frozenset(SessionState) - {SessionState.CLOSED}

@@ -1,0 +1,206 @@
+"""Owns the ends that do not come by themselves: cancel, time-out, stall, expiry.
+
+    cancel: answer open requests as cancelled -> tell the agent -> 3 s -> say "not acknowledged"
+            -> 10 s -> make the end ourselves; that process is not used again by this session.
+
+It refuses to know how a prompt gets to an agent (`session.py`).
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from agentctl.core.events import Error, Event
+from agentctl.core.ids import NativeSessionId
+from agentctl.core.words import DecidedBy, Decision, Outcome, RunState, SessionChange, SessionState
+from agentctl.session.permissions import Verdict, deny
+from agentctl.session.records import RunRecord
+from agentctl.session.writes import Writes
+
+if TYPE_CHECKING:
+    from agentctl.session.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The waits of design section 5, in seconds unless named otherwise."""
+
+    cancel_ack_s: float = 3
+    cancel_end_s: float = 10
+    stall_s: float = 300
+    stall_tool_s: float = 1800
+    approval_ms: int | None = None
+    max_queue: int = 100
+
+
+class Ending:
+    """The timers of one session."""
+
+    def __init__(self, session: "Session") -> None:
+        self._session = session
+        self._cancelling: set[str] = set()
+        self._timers: dict[str, list[asyncio.TimerHandle]] = {}
+        self._stalled_at = -1
+
+    @property
+    def limits(self) -> Limits:
+        return self._session.deps.limits
+
+    def _later(
+        self, key: str, seconds: float, what: Callable[[], Coroutine[Any, Any, None]]
+    ) -> None:
+        def fire() -> None:
+            self._session.deps.background(what)
+
+        handle = asyncio.get_running_loop().call_later(max(0.0, seconds), fire)
+        self._timers.setdefault(key, []).append(handle)
+
+    def forget(self, key: str) -> None:
+        """Its run or approval is over: no timer of it fires any more."""
+        self._cancelling.discard(key)
+        for handle in self._timers.pop(key, []):
+            handle.cancel()
+
+    def forget_all(self) -> None:
+        for key in list(self._timers):
+            self.forget(key)
+
+    def watch(self, run: RunRecord) -> None:
+        """Starts the clocks of a run that was sent."""
+        if run.state is not RunState.RUNNING:
+            return
+        if run.timeout_ms is not None:
+            self._later(run.id, run.timeout_ms / 1000, lambda: self._time_out(run))
+        self._later(run.id, self.limits.stall_s, lambda: self._look(run))
+
+    def watch_approval(self, approval_id: str) -> None:
+        approval = self._session.ledger.approvals.get(approval_id)
+        if approval is None or approval.request.expires_at is None:
+            return
+        left = approval.request.expires_at / 1000 - time.time()
+        self._later(approval_id, left, lambda: self._expire(approval_id))
+
+    async def _time_out(self, run: RunRecord) -> None:
+        if run.state is RunState.RUNNING and run.id not in self._cancelling:
+            self._session.ledger.timed_out.add(run.id)
+            await self.cancel(run)
+
+    async def _look(self, run: RunRecord) -> None:
+        """A stall: no event for too long, and nobody is being asked."""
+        if run.state is not RunState.RUNNING:
+            return
+        ledger = self._session.ledger
+        limit = self.limits.stall_tool_s if run.open_tools else self.limits.stall_s
+        silent = time.time() - ledger.last_event / 1000
+        asked = ledger.turns.open_permissions or ledger.turns.open_questions
+        if silent >= limit and not asked and self._stalled_at != ledger.last_event:
+            await self._error(
+                run,
+                "STALLED",
+                f"Nothing was heard of the agent for {int(silent)} s. Wait on, or end the run: "
+                f"agentctl cancel {run.id}",
+            )
+            self._stalled_at = ledger.last_event
+        wait = limit - silent if silent < limit else limit
+        self._later(run.id, max(wait, min(limit, 1.0)), lambda: self._look(run))
+
+    async def _expire(self, approval_id: str) -> None:
+        session = self._session
+        approval = session.ledger.approvals.get(approval_id)
+        if approval is None:
+            return
+        refused = deny(approval.request, DecidedBy.POLICY, "nobody answered in time")
+        writes = Writes(vital=True)
+        verdict = Verdict(Decision.EXPIRED, refused.option_id, refused.by, refused.reason)
+        session.ledger.resolve(approval_id, verdict, writes)
+        await session.commit(writes)
+
+    async def _error(self, run: RunRecord, code: str, message: str) -> None:
+        writes = Writes(vital=True)
+        self._session.ledger.add([Event(Error(code, message), run_id=run.id)], writes)
+        await self._session.commit(writes)
+
+    async def cancel(
+        self, run: RunRecord, *, drop_queue: bool = False, force: bool = False
+    ) -> None:
+        """Tells the agent to cancel, once, and returns; the ladder goes on behind.
+
+        `force` does not wait for the agent: its process ends now.
+        """
+        session, ledger = self._session, self._session.ledger
+        writes = Writes(vital=True)
+        if drop_queue:
+            ledger.drop_queue(writes)
+        if run.state is not RunState.RUNNING:
+            ledger.end(run, Outcome.CANCELLED, writes)
+            ledger.hold(False, writes)
+            await session.commit(writes)
+            return
+        first = run.id not in self._cancelling
+        self._cancelling.add(run.id)
+        if first:
+            ledger.turns.cancel_sent()
+            ledger.cancel_requests(writes)
+            writes.after.append(self._tell)
+        await session.commit(writes)
+        if force:
+            await self._abandon(run)
+        elif first:
+            session.deps.background(lambda: self._climb(run))
+
+    def _tell(self) -> None:
+        session = self._session
+        native = NativeSessionId(session.record.native_session_id)
+        if session.agent is not None:
+            session.agent.post(lambda connection: connection.cancel(native))
+
+    async def _climb(self, run: RunRecord) -> None:
+        waiter = self._session.waiter(run.id)
+        with anyio.move_on_after(self.limits.cancel_ack_s):
+            await waiter.wait()
+            return
+        await self._error(
+            run,
+            "CANCEL_NOT_ACKNOWLEDGED",
+            f"The agent has not answered the cancel for {self.limits.cancel_ack_s:g} s. "
+            f"It is given {self.limits.cancel_end_s:g} s more; do not wait: agentctl cancel "
+            f"{run.id} --force",
+        )
+        with anyio.move_on_after(self.limits.cancel_end_s):
+            await waiter.wait()
+            return
+        await self._abandon(run)
+
+    async def _abandon(self, run: RunRecord) -> None:
+        """Ends the run ourselves and leaves a process that did not listen."""
+        session = self._session
+        if run.state is not RunState.RUNNING:
+            return
+        agent, session.agent = session.agent, None
+        writes = Writes(vital=True)
+        if agent is not None:
+            agent.unbind(session)
+            agent.members.discard(session.id)
+            if not agent.members:
+                session.retiring = agent
+                agent.request_stop()
+        session.ledger.end(run, Outcome.CANCELLED, writes)
+        if session.record.state is SessionState.IDLE and not session.closing:
+            session.ledger.become(SessionState.ASLEEP, writes)
+            reason = "the agent did not acknowledge a cancel"
+            session.ledger.say(SessionChange.ASLEEP, writes, reason=reason)
+        await session.commit(writes)
+
+    async def wind_down(self, *, drop_queue: bool = True) -> None:
+        """Before a stop: cancels what runs and gives the agent its time to say so."""
+        running = self._session.ledger.running
+        if running is None or self._session.agent is None:
+            return
+        waiter = self._session.waiter(running.id)
+        await self.cancel(running, drop_queue=drop_queue)
+        with anyio.move_on_after(self.limits.cancel_ack_s):
+            await waiter.wait()

@@ -1,0 +1,137 @@
+"""Owns the session room as a whole: what survived the last daemon, and the way down.
+
+The calls live beside it (`*_calls.py`); it refuses to know any of them.
+"""
+
+from types import TracebackType
+
+import anyio
+
+from agentctl.core.errors import AgentctlError
+from agentctl.core.events import (
+    Complete,
+    Event,
+    PermissionResolved,
+    QuestionResolved,
+    ToolUpdate,
+)
+from agentctl.core.parts import RunError
+from agentctl.core.words import (
+    DecidedBy,
+    Decision,
+    Outcome,
+    QuestionOutcome,
+    RunState,
+    SessionChange,
+    SessionState,
+    ToolStatus,
+)
+from agentctl.session.agent_calls import AgentCalls
+from agentctl.session.approval_calls import ApprovalCalls
+from agentctl.session.base import logger
+from agentctl.session.records import ApprovalRecord, QuestionRecord, RunRecord, SessionRecord
+from agentctl.session.run_calls import RunCalls
+from agentctl.session.session import Session
+from agentctl.session.session_calls import SessionCalls
+from agentctl.session.store import load
+from agentctl.session.writes import Writes
+
+RESTARTED = RunError(
+    "DAEMON_RESTARTED",
+    "The daemon stopped in this run. Prompt again: the session resumes where it was.",
+    recoverable=True,
+)
+# All agents get their stop ladder at once; a defect in one must not keep the daemon up.
+SHUTDOWN_S = 20.0
+
+
+class Manager(SessionCalls, RunCalls, ApprovalCalls, AgentCalls):
+    """Use as an async context manager: entering recovers, leaving stops every agent."""
+
+    async def __aenter__(self) -> "Manager":
+        self._group = anyio.create_task_group()
+        await self._group.__aenter__()
+        await self._recover()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        assert self._group is not None
+        with anyio.CancelScope(shield=True), anyio.move_on_after(SHUTDOWN_S):
+            await self._shut_down()
+        self._group.cancel_scope.cancel()
+        return await self._group.__aexit__(kind, error, trace)
+
+    async def _recover(self) -> None:
+        """Ends what the last daemon left running; queues stay, and wait for a client."""
+        journal = self.deps.journal
+        for doc in await journal.docs("session", open=True, limit=1_000_000):
+            self.adopt(load(SessionRecord, doc))
+        for doc in await journal.docs("run", open=True, limit=1_000_000):
+            run = load(RunRecord, doc)
+            if session := self.sessions.get(run.session_id):
+                session.ledger.runs[run.id] = run
+        for doc in await journal.docs("approval", open=True, limit=1_000_000):
+            approval = load(ApprovalRecord, doc)
+            if session := self.sessions.get(approval.session_id):
+                session.ledger.approvals[doc.id] = approval
+        for doc in await journal.docs("question", open=True, limit=1_000_000):
+            question = load(QuestionRecord, doc)
+            if session := self.sessions.get(question.session_id):
+                session.ledger.questions[doc.id] = question
+        for session in self.sessions.values():
+            await session.commit(_recovered(session))
+
+    async def _shut_down(self) -> None:
+        for session in list(self.sessions.values()):
+            session.pausing = "the daemon stopped"
+            session.ending.forget_all()
+            try:
+                await session.commit(_paused(session))
+            except AgentctlError:
+                logger.exception("session %s could not be put to rest", session.id)
+        await self.pool.stop_all()
+
+
+def _paused(session: Session) -> Writes:
+    """The daemon's own stop is no failure of the agent: it is told as what it is."""
+    writes, ledger = Writes(vital=True), session.ledger
+    session.closing = True
+    ledger.end_everything(Outcome.FAILED, writes, error=RESTARTED)
+    if session.record.state is not SessionState.INTERRUPTED:
+        if session.record.state is not SessionState.FAILED:
+            ledger.become(SessionState.INTERRUPTED, writes)
+        ledger.record.queue_held = bool(ledger.queue)
+        ledger.say(SessionChange.INTERRUPTED, writes, reason="the daemon stopped")
+    return writes
+
+
+def _recovered(session: Session) -> Writes:
+    writes, ledger, record = Writes(vital=True), session.ledger, session.record
+    for approval in list(ledger.approvals.values()):
+        id_ = approval.request.approval_id
+        resolved = PermissionResolved(id_, Decision.CANCELLED, by=DecidedBy.AGENT)
+        resolved.reason = "the daemon restarted"
+        ledger.add([Event(resolved, run_id=approval.run_id)], writes)
+    for question in list(ledger.questions.values()):
+        gone = QuestionResolved(question.request.question_id, QuestionOutcome.CANCELLED)
+        gone.by, gone.reason = DecidedBy.AGENT, "the daemon restarted"
+        ledger.add([Event(gone, run_id=question.run_id)], writes)
+    for run in list(ledger.runs.values()):
+        if run.state is RunState.RUNNING:
+            for tool in list(run.open_tools):
+                closed = ToolUpdate(tool, ToolStatus.FAILED, error="the daemon restarted")
+                ledger.add([Event(closed, run_id=run.id)], writes)
+            ended = Complete(Outcome.FAILED, error=RESTARTED)
+            ledger.add([Event(ended, run_id=run.id)], writes)
+    record.queue_held = bool(ledger.queue)
+    if record.state not in {SessionState.INTERRUPTED, SessionState.FAILED, SessionState.ASLEEP}:
+        ledger.become(SessionState.INTERRUPTED, writes)
+        ledger.say(SessionChange.INTERRUPTED, writes, reason="the daemon restarted")
+    record.agent_id = ""
+    writes.touch(record)
+    return writes

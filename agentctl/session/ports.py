@@ -1,0 +1,75 @@
+"""Owns what the session room needs from outside, as Protocols; `daemon.py` fills them.
+
+It refuses to know how a registry is read, how a journal stores, and which protocols exist.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from agentctl.core.adapter import Frame, ProtocolAdapter
+from agentctl.core.events import Event
+from agentctl.core.spec import Entry, SessionSpec
+from agentctl.core.words import Policy
+from agentctl.journal.store import Doc
+
+
+class JournalPort(Protocol):
+    """The part of the journal that lifecycles need."""
+
+    async def append(
+        self, events: Sequence[Event], docs: Sequence[Doc] = (), *, vital: bool = False
+    ) -> None: ...
+
+    async def doc(self, kind: str, id: str) -> Doc | None: ...  # noqa: A002  (the journal's name)
+
+    async def docs(
+        self,
+        kind: str,
+        *,
+        session_id: str | None = None,
+        open: bool | None = None,  # noqa: A002  (the journal's name)
+        after_id: str = "",
+        limit: int = 1000,
+        newest_first: bool = False,
+    ) -> list[Doc]: ...
+
+    async def forget_session(self, session_id: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """How to start a process: complete argv and environment."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: str
+    secrets: tuple[str, ...] = ()
+
+
+class Entries(Protocol):
+    """The registry as the session room sees it."""
+
+    def get(self, entry_id: str) -> Entry:
+        """Raises NotFound (with the nearest name) or Refused(AGENT_DISABLED)."""
+        ...
+
+    def prepare(self, entry: Entry, spec: SessionSpec, *, policy: Policy, rules: bool) -> Prepared:
+        """Fills the entry's templates. Raises Refused (not installed, env missing) or Invalid."""
+        ...
+
+    def adapter(self, protocol: str) -> ProtocolAdapter:
+        """Raises Unsupported when no installed adapter speaks it."""
+        ...
+
+
+class Recorder(Protocol):
+    """Makes the tap of one process's recording (`serve --record DIR`)."""
+
+    def __call__(
+        self, entry_id: str, agent_id: str, prepared: Prepared
+    ) -> Callable[[Frame], None]: ...
+
+
+Redactor = Callable[[Sequence[str]], Callable[[str], str]]
+"""Secrets in, a cleaner of text out."""

@@ -1,0 +1,267 @@
+"""Owns one live agent of the pool: its task, its outbox, and the way of drafts to their sessions.
+
+It refuses to know what sessions make of drafts, and how processes are shared (`pool.py`).
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+import anyio
+
+from agentctl.core.adapter import (
+    AnyDraft,
+    Connection,
+    Draft,
+    Launch,
+    ProcessGone,
+    ProcessStarted,
+    ProtocolAdapter,
+    StartTimer,
+)
+from agentctl.core.errors import AgentctlError, AgentFailed, Exhausted
+from agentctl.core.events import AgentStatus, Event
+from agentctl.core.ids import NativeSessionId
+from agentctl.core.state import AGENT_MOVES, move
+from agentctl.core.words import AgentState
+from agentctl.session.ids import now_ms
+from agentctl.session.ports import JournalPort
+from agentctl.session.records import AgentRecord
+from agentctl.session.writes import Writes
+
+logger = logging.getLogger(__name__)
+
+# Answers on their way to an agent that stops get this long: it is a courtesy, the tree dies anyway.
+FLUSH_S = 1.0
+# Updates can overtake the answer that names their session; more than this is not an overtaking.
+MAX_EARLY_DRAFTS = 10_000
+
+Action = Callable[[Connection], Awaitable[None]]
+
+
+class Member(Protocol):
+    """A session as its process sees it."""
+
+    id: str
+
+    def take(self, draft: AnyDraft, writes: Writes) -> None: ...
+
+
+class AgentProcess:
+    """One process. `run()` is its whole life and returns when nothing of it is left."""
+
+    def __init__(
+        self,
+        record: AgentRecord,
+        adapter: ProtocolAdapter,
+        launch: Launch,
+        journal: JournalPort,
+        on_full: Callable[[], None],
+    ) -> None:
+        self.record = record
+        self.launch = launch
+        self.members: set[str] = set()
+        self.failure: AgentctlError | None = None
+        self.done = anyio.Event()
+        self._adapter = adapter
+        self._journal = journal
+        self._on_full = on_full
+        self._bound: dict[NativeSessionId, Member] = {}
+        self._early: dict[NativeSessionId, list[AnyDraft]] = {}
+        self._ready = anyio.Event()
+        self._stop = anyio.Event()
+        self._connection: Connection | None = None
+        self._outbox: list[Action] = []
+        self._outbox_filled = asyncio.Event()
+        self._outbox_idle = asyncio.Event()
+        self._outbox_idle.set()
+        self._notes: list[str] = []
+
+    @property
+    def id(self) -> str:
+        return self.record.id
+
+    @property
+    def alive(self) -> bool:
+        """Whether a session can be used on it."""
+        return self._connection is not None and self.record.state is AgentState.READY
+
+    @property
+    def stopping(self) -> bool:
+        return self._stop.is_set()
+
+    async def ready(self) -> Connection:
+        """Waits for the handshake.
+
+        Raises:
+            AgentctlError: what the start raised, or AgentFailed when it is gone already.
+        """
+        await self._ready.wait()
+        if self._connection is None or not self.alive:
+            raise self.failure or AgentFailed(
+                f"{self.record.entry_id}: the agent has stopped. Prompt again to start a fresh one."
+            )
+        return self._connection
+
+    async def run(self) -> None:
+        """Starts the agent, serves it, and stops it; never raises."""
+        try:
+            await self._tell(AgentStatus(AgentState.STARTING))
+            connect = self._adapter.connect(self.launch, self._sink, self._progress)
+            async with connect as connection:
+                self._connection = connection
+                self._adopt(connection)
+                await self._tell(AgentStatus(AgentState.READY, version=self.record.version or None))
+                self._ready.set()
+                async with anyio.create_task_group() as group:
+                    group.start_soon(self._drain_outbox, connection)
+                    await self._stop.wait()
+                    if self.record.state is AgentState.READY:
+                        await self._tell(AgentStatus(AgentState.STOPPING))
+                    with anyio.move_on_after(FLUSH_S):
+                        await self._outbox_idle.wait()
+                    group.cancel_scope.cancel()
+        except AgentctlError as error:
+            self.failure = error
+        except Exception as error:
+            # The adapter is foreign code: whatever it raises ends this agent and nothing else.
+            logger.exception("agent %s (%s) ended by a defect", self.id, self.record.entry_id)
+            self.failure = AgentFailed(
+                f"{self.record.entry_id}: its adapter failed ({type(error).__name__}). "
+                "See the daemon's log."
+            )
+        finally:
+            with anyio.CancelScope(shield=True):
+                self._connection = None
+                await self._lose_members()
+                await self._end()
+
+    async def stop(self) -> None:
+        """Returns when nothing of the process is left."""
+        self._stop.set()
+        await self.done.wait()
+
+    def request_stop(self) -> None:
+        self._stop.set()
+
+    def bind(self, native: NativeSessionId, member: Member) -> Sequence[AnyDraft]:
+        """Sends the drafts of `native` to `member` from now on; returns those that came before."""
+        self._bound[native] = member
+        return self._early.pop(native, [])
+
+    def unbind(self, member: Member) -> None:
+        for native in [key for key, value in self._bound.items() if value is member]:
+            del self._bound[native]
+
+    def post(self, action: Action) -> None:
+        """Has `action` done in order, without waiting: a reader must never wait on a write."""
+        self._outbox.append(action)
+        self._outbox_idle.clear()
+        self._outbox_filled.set()
+
+    async def _drain_outbox(self, connection: Connection) -> None:
+        while True:
+            await self._outbox_filled.wait()
+            self._outbox_filled.clear()
+            while self._outbox:
+                action = self._outbox.pop(0)
+                try:
+                    await action(connection)
+                except AgentctlError as error:
+                    logger.warning("agent %s did not take an answer: %s", self.id, error)
+            self._outbox_idle.set()
+
+    def _adopt(self, connection: Connection) -> None:
+        info = connection.info
+        self.record.name = info.name
+        self.record.version = info.version
+        self.record.pid = info.pid
+        self.record.features = sorted(info.features)
+        self.record.auth_methods = [(m.id, m.name or m.id) for m in info.auth_methods]
+
+    def _progress(self, text: str) -> None:
+        self.post_status(AgentStatus(AgentState.STARTING, detail=text))
+
+    def post_status(self, status: AgentStatus) -> None:
+        """Journals a status from where nothing can be awaited."""
+        task = asyncio.get_running_loop().create_task(self._tell(status))
+        task.add_done_callback(_log_failure)
+
+    async def _tell(self, status: AgentStatus) -> None:
+        self.record.state = move(AGENT_MOVES, self.record.state, status.state)
+        status.entry_id = self.record.entry_id
+        status.pid = self.record.pid
+        writes = Writes(vital=True)
+        writes.events.append(Event(status, agent_id=self.id, ts=writes.now))
+        await writes.commit(self._journal)
+
+    async def _sink(self, drafts: Sequence[AnyDraft]) -> None:
+        writes = Writes()
+        for draft in drafts:
+            native = getattr(draft, "session", None)
+            if native is not None:
+                self._route(native, draft, writes)
+            else:
+                self._process_wide(draft, writes)
+        try:
+            await writes.commit(self._journal)
+        except Exhausted:
+            self._on_full()
+
+    def _route(self, native: NativeSessionId, draft: AnyDraft, writes: Writes) -> None:
+        member = self._bound.get(native)
+        if member is not None:
+            member.take(draft, writes)
+            return
+        early = self._early.setdefault(native, [])
+        if len(early) < MAX_EARLY_DRAFTS:
+            early.append(draft)
+
+    def _process_wide(self, draft: AnyDraft, writes: Writes) -> None:
+        match draft:
+            case ProcessGone():
+                self.record.exit_code = draft.exit_code
+                self.record.signal = draft.signal
+                self.record.stderr_tail = draft.stderr_tail or self.record.stderr_tail
+                for member in dict.fromkeys(self._bound.values()):
+                    member.take(draft, writes)
+                self._stop.set()
+            case ProcessStarted() | StartTimer():
+                pass
+            case Draft():
+                event = Event(draft.payload, agent_id=self.id, ts=writes.now)
+                writes.events.append(event)
+            case _:
+                for member in dict.fromkeys(self._bound.values()):
+                    member.take(draft, writes)
+
+    async def _lose_members(self) -> None:
+        writes = Writes(vital=True)
+        gone = ProcessGone(self.record.exit_code, self.record.signal, self.record.stderr_tail)
+        for member in dict.fromkeys(self._bound.values()):
+            member.take(gone, writes)
+        self._bound.clear()
+        await writes.commit(self._journal)
+
+    async def _end(self) -> None:
+        self.record.ended_at = now_ms()
+        status = AgentStatus(
+            AgentState.EXITED,
+            detail=self.failure.message if self.failure else None,
+            exit_code=self.record.exit_code,
+            signal=self.record.signal,
+            stderr_tail=self.record.stderr_tail or None,
+        )
+        try:
+            await self._tell(status)
+        except AgentctlError:
+            logger.exception("the end of agent %s could not be journalled", self.id)
+        self._stop.set()
+        self._ready.set()
+        self.done.set()
+
+
+def _log_failure(task: "asyncio.Task[None]") -> None:
+    if not task.cancelled() and (error := task.exception()):
+        logger.error("a status could not be journalled", exc_info=error)

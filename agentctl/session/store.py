@@ -1,0 +1,74 @@
+"""Owns the form of our records in the journal: one JSON document each; knows no SQL.
+
+Whether a document is `open` decides what is loaded at start. Secrets never get this far: the
+environment of a session stays out.
+"""
+
+import base64
+import dataclasses
+from functools import cache
+from typing import Any, TypeVar, cast
+
+import orjson
+from pydantic import TypeAdapter
+
+from agentctl.core.state import FINAL_RUN
+from agentctl.core.words import SessionState
+from agentctl.journal.store import Doc
+from agentctl.session.records import ApprovalRecord, QuestionRecord, RunRecord, SessionRecord
+
+Record = SessionRecord | RunRecord | ApprovalRecord | QuestionRecord
+R = TypeVar("R", SessionRecord, RunRecord, ApprovalRecord, QuestionRecord)
+
+_BYTES = "$bytes"
+
+
+@cache
+def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return {_BYTES: base64.b64encode(value).decode()}
+    raise TypeError(type(value).__name__)
+
+
+def _revive(value: Any) -> Any:
+    if isinstance(value, dict):
+        found = cast(dict[str, Any], value)
+        if len(found) == 1 and _BYTES in found:
+            return base64.b64decode(found[_BYTES])
+        return {key: _revive(item) for key, item in found.items()}
+    if isinstance(value, list):
+        return [_revive(item) for item in cast(list[Any], value)]
+    return value
+
+
+def load(kind: type[R], doc: Doc) -> R:
+    """The record in a document that `doc_of` made, by this version or an older one."""
+    return cast(R, _adapter(kind).validate_python(_revive(orjson.loads(doc.body or b"{}"))))
+
+
+def doc_of(record: Record) -> Doc:
+    """The journal document of a record."""
+    match record:
+        case SessionRecord():
+            bare = dataclasses.replace(record, spec=dataclasses.replace(record.spec, env={}))
+            is_open = record.state is not SessionState.CLOSED
+            return Doc("session", record.id, _dump(bare), record.id, is_open)
+        case RunRecord():
+            is_open = record.state not in FINAL_RUN
+            return Doc("run", record.id, _dump(record), record.session_id, is_open)
+        case ApprovalRecord():
+            is_open = record.decision is None
+            id_ = record.request.approval_id
+            return Doc("approval", id_, _dump(record), record.session_id, is_open)
+        case QuestionRecord():
+            is_open = record.outcome is None
+            id_ = record.request.question_id
+            return Doc("question", id_, _dump(record), record.session_id, is_open)
+
+
+def _dump(record: Record) -> bytes:
+    return orjson.dumps(record, default=_plain)
