@@ -1,0 +1,6 @@
+"""Owns the gRPC server and the one conversion between records and messages; decides nothing."""
+
+import os
+
+# grpc's fork handlers cost each spawn and can hang a child; they are read once, when grpc loads.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")

@@ -1,0 +1,217 @@
+"""Owns the calls of the Sessions service in Python's terms; refuses to know the wire's names of enums.
+
+Every method raises AgentctlError. A word such as a policy may be given as the StrEnum or as text.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+
+from agentctl import v1
+from agentctl.client.channel import Connection
+from agentctl.rpc.enums import number
+
+
+class Sessions:
+    """Conversations with agents."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def create(
+        self,
+        agent: str,
+        workspace: str,
+        *,
+        additional_directories: Sequence[str] = (),
+        key: str | None = None,
+        name: str | None = None,
+        project: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        model: str | None = None,
+        mode: str | None = None,
+        options: Mapping[str, str] | None = None,
+        policy: str = "",
+        rules: Sequence[v1.Rule] = (),
+        mcp_servers: Sequence[v1.McpServer] = (),
+        env: Mapping[str, str] | None = None,
+        trust_workspace: bool | None = None,
+        environment: str | None = None,
+        close_when_done: bool = False,
+        idempotency_key: str = "",
+        wait_ready: bool = False,
+        wait_timeout_ms: int | None = None,
+    ) -> v1.Session:
+        """Makes a session; answers in `starting`, with `wait_ready` once the agent is ready."""
+        request = v1.CreateSessionRequest(
+            agent=agent,
+            workspace=workspace,
+            additional_directories=additional_directories,
+            key=key,
+            name=name,
+            project=project,
+            labels=labels,
+            model=model,
+            mode=mode,
+            options=options,
+            policy=number(v1.Policy, policy, field="policy"),
+            rules=rules,
+            mcp_servers=mcp_servers,
+            env=env,
+            trust_workspace=trust_workspace,
+            environment=environment,
+            close_when_done=close_when_done,
+            idempotency_key=idempotency_key,
+            wait_ready=wait_ready,
+            wait_timeout_ms=wait_timeout_ms,
+        )
+        return await self._connection.unary("Sessions/Create", request, v1.Session)
+
+    async def resume(
+        self,
+        session_id: str = "",
+        *,
+        entry_id: str | None = None,
+        native_session_id: str | None = None,
+        create: v1.CreateSessionRequest | None = None,
+        wait_ready: bool = False,
+        wait_timeout_ms: int | None = None,
+    ) -> v1.Session:
+        """Takes up a session of ours, or (entry_id, native_session_id) one of the agent's own."""
+        request = v1.ResumeSessionRequest(
+            session_id=session_id,
+            entry_id=entry_id,
+            native_session_id=native_session_id,
+            create=create,
+            wait_ready=wait_ready,
+            wait_timeout_ms=wait_timeout_ms,
+        )
+        return await self._connection.unary("Sessions/Resume", request, v1.Session)
+
+    async def fork(
+        self,
+        session_id: str,
+        *,
+        name: str | None = None,
+        wait_ready: bool = False,
+        wait_timeout_ms: int | None = None,
+    ) -> v1.Session:
+        request = v1.ForkSessionRequest(
+            session_id=session_id,
+            name=name,
+            wait_ready=wait_ready,
+            wait_timeout_ms=wait_timeout_ms,
+        )
+        return await self._connection.unary("Sessions/Fork", request, v1.Session)
+
+    async def resolve(
+        self,
+        *,
+        key: str | None = None,
+        native_session_id: str | None = None,
+        name: str | None = None,
+        project: str | None = None,
+    ) -> v1.Session:
+        request = v1.ResolveSessionRequest(
+            key=key, native_session_id=native_session_id, name=name, project=project
+        )
+        return await self._connection.unary("Sessions/Resolve", request, v1.Session)
+
+    async def get(self, session_id: str) -> v1.Session:
+        request = v1.GetSessionRequest(session_id=session_id)
+        return await self._connection.unary("Sessions/Get", request, v1.Session)
+
+    async def list(
+        self,
+        *,
+        states: Sequence[str] = (),
+        entry_id: str = "",
+        project: str = "",
+        key: str = "",
+        labels: Mapping[str, str] | None = None,
+        open_only: bool = False,
+        page_size: int = 0,
+        page_token: str = "",
+    ) -> v1.ListSessionsResponse:
+        request = v1.ListSessionsRequest(
+            states=[number(v1.SessionState, word, field="states") for word in states],
+            entry_id=entry_id,
+            project=project,
+            key=key,
+            labels=labels,
+            open_only=open_only,
+            page_size=page_size,
+            page_token=page_token,
+        )
+        return await self._connection.unary("Sessions/List", request, v1.ListSessionsResponse)
+
+    async def list_native(
+        self, agent: str, *, workspace: str | None = None, page_size: int = 0, page_token: str = ""
+    ) -> v1.ListNativeResponse:
+        request = v1.ListNativeRequest(
+            agent=agent, workspace=workspace, page_size=page_size, page_token=page_token
+        )
+        return await self._connection.unary("Sessions/ListNative", request, v1.ListNativeResponse)
+
+    async def update(
+        self,
+        session_id: str,
+        *,
+        title: str | None = None,
+        name: str | None = None,
+        model: str | None = None,
+        mode: str | None = None,
+        options: Mapping[str, str] | None = None,
+        policy: str | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> v1.Session:
+        """Changes what is not None; `labels` replaces all of them."""
+        request = v1.UpdateSessionRequest(
+            session_id=session_id,
+            title=title,
+            name=name,
+            model=model,
+            mode=mode,
+            options=options,
+            policy=None if policy is None else number(v1.Policy, policy, field="policy"),
+            labels=None if labels is None else v1.Labels(items=labels),
+        )
+        return await self._connection.unary("Sessions/Update", request, v1.Session)
+
+    async def compact(self, session_id: str) -> v1.CompactSessionResponse:
+        request = v1.CompactSessionRequest(session_id=session_id)
+        return await self._connection.unary("Sessions/Compact", request, v1.CompactSessionResponse)
+
+    async def revert(self, session_id: str, message_id: str) -> v1.Session:
+        request = v1.RevertSessionRequest(session_id=session_id, message_id=message_id)
+        return await self._connection.unary("Sessions/Revert", request, v1.Session)
+
+    async def unrevert(self, session_id: str) -> v1.Session:
+        request = v1.UnrevertSessionRequest(session_id=session_id)
+        return await self._connection.unary("Sessions/Unrevert", request, v1.Session)
+
+    async def mcp_status(self, session_id: str) -> v1.McpStatusResponse:
+        request = v1.McpStatusRequest(session_id=session_id)
+        return await self._connection.unary("Sessions/McpStatus", request, v1.McpStatusResponse)
+
+    async def messages(
+        self, session_id: str, *, page_size: int = 0, page_token: str = ""
+    ) -> v1.MessagesResponse:
+        request = v1.MessagesRequest(
+            session_id=session_id, page_size=page_size, page_token=page_token
+        )
+        return await self._connection.unary("Sessions/Messages", request, v1.MessagesResponse)
+
+    def export(self, session_id: str, *, format: str = "") -> AsyncIterator[v1.ExportChunk]:  # noqa: A002  the API's own word
+        request = v1.ExportSessionRequest(
+            session_id=session_id, format=number(v1.ExportFormat, format, field="format")
+        )
+        return self._connection.stream("Sessions/Export", request, v1.ExportChunk)
+
+    async def close(
+        self, session_id: str, *, reason: str | None = None, force: bool = False
+    ) -> v1.Session:
+        request = v1.CloseSessionRequest(session_id=session_id, reason=reason, force=force)
+        return await self._connection.unary("Sessions/Close", request, v1.Session)
+
+    async def delete(self, session_id: str, *, native: bool = False) -> v1.DeleteSessionResponse:
+        request = v1.DeleteSessionRequest(session_id=session_id, native=native)
+        return await self._connection.unary("Sessions/Delete", request, v1.DeleteSessionResponse)
