@@ -1,0 +1,168 @@
+"""Owns the life of one ACP agent process: start, handshake with its deadline, goodbye, end.
+
+Leaving `connect` means that nothing of the agent is left. Knows no session and no content.
+"""
+
+import contextlib
+import errno
+import shutil
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path, PurePath
+from typing import cast
+
+import anyio
+
+from agentctl.core.adapter import Launch, Progress, Sink, Translator
+from agentctl.core.errors import AgentctlError, AgentFailed, Refused
+from agentctl.process.errors import SpawnFailed
+from agentctl.process.spawn import SpawnSpec
+from agentctl.transport.stdio import open_stdio
+from agentctl_adapters.acp.connection import AcpConnection
+from agentctl_adapters.acp.failures import command_line, handshake_timeout
+from agentctl_adapters.acp.handshake import ClientCapabilities, initialize
+from agentctl_adapters.acp.inbound import Inbound
+from agentctl_adapters.acp.link import Link
+from agentctl_adapters.acp.requests import Json
+
+# The slowest known agent needs 3 s, ten times that on a busy machine.
+HANDSHAKE_TIMEOUT_S = 60.0
+# A launcher may first download the agent, over a slow line and without a word.
+LAUNCHER_HANDSHAKE_TIMEOUT_S = 600.0
+# npm's cache and a laptop's disk get slow or fail beyond two downloads at once.
+LAUNCHERS_AT_ONCE = 2
+LAUNCHERS = frozenset({"npx", "bunx", "pnpx", "uvx"})
+
+_launcher_starts = anyio.Semaphore(LAUNCHERS_AT_ONCE)
+
+
+@asynccontextmanager
+async def connect(
+    launch: Launch, translator: Translator, sink: Sink, progress: Progress
+) -> AsyncGenerator[AcpConnection]:
+    """Start the agent and shake hands.
+
+    Raises:
+        Refused: AGENT_NOT_INSTALLED, there is no such program.
+        AgentFailed: it could not be started, died, did not answer in time or speaks another version.
+    """
+    offer = ClientCapabilities.from_config(launch.entry.protocol_config)
+    inbound = Inbound(launch, offer)
+    connection: AcpConnection | None = None
+
+    def on_notification(message: Json) -> None:
+        if connection is not None:
+            connection.on_notification(message)
+
+    link = Link(
+        launch,
+        translator,
+        sink,
+        on_request=inbound.on_request,
+        on_notification=on_notification,
+    )
+    connection = AcpConnection(launch, link, inbound, progress)
+    async with AsyncExitStack() as starting:
+        await _take_turn(starting, launch, progress)
+        async with _running(launch, link, inbound):
+            try:
+                await _shake_hands(launch, link, connection, offer)
+                await starting.aclose()
+                yield connection
+            finally:
+                await connection.goodbye()
+
+
+@asynccontextmanager
+async def _running(launch: Launch, link: Link, inbound: Inbound) -> AsyncGenerator[None]:
+    """The process, its reader and its requests; the reader outlives the process."""
+    spec = SpawnSpec(launch.argv, launch.env, Path(launch.cwd), launch.cookie)
+    with _unpacked():
+        async with anyio.create_task_group() as group:
+            try:
+                async with open_stdio(
+                    spec, on_stderr=link.on_stderr, redact=launch.redact
+                ) as transport:
+                    link.attach(transport)
+                    group.start_soon(link.run)
+                    group.start_soon(inbound.run, link.peer)
+                    yield
+            except SpawnFailed as error:
+                raise _not_started(launch, error) from error
+            finally:
+                if link.process is not None:
+                    await link.close()
+                group.cancel_scope.cancel()
+
+
+async def _shake_hands(
+    launch: Launch, link: Link, connection: AcpConnection, offer: ClientCapabilities
+) -> None:
+    deadline_s = _deadline_s(launch)
+    try:
+        with anyio.fail_after(deadline_s):
+            await connection.handshake(initialize(launch.client_version, offer))
+    except TimeoutError as error:
+        failure = handshake_timeout(launch, deadline_s, link.death, _known_version(launch))
+        if link.process is not None:
+            await link.process.stop(force=True)
+        raise failure from error
+
+
+async def _take_turn(stack: AsyncExitStack, launch: Launch, progress: Progress) -> None:
+    """At most two launchers download at once; the place is free again after the handshake."""
+    package = downloads(launch.argv)
+    if package is None:
+        return
+    if _launcher_starts.value == 0:
+        progress(f"waiting: {LAUNCHERS_AT_ONCE} other agents are being downloaded")
+    await stack.enter_async_context(_launcher_starts)
+    progress(f"downloading {package} (first start; later ones are quick)")
+
+
+def downloads(argv: Sequence[str]) -> str | None:
+    """The package that a launcher like npx may have to download, None for other programs."""
+    if PurePath(argv[0]).name not in LAUNCHERS:
+        return None
+    return next((word for word in argv[1:] if not word.startswith("-")), argv[0])
+
+
+def _deadline_s(launch: Launch) -> float:
+    asked = launch.entry.protocol_config.get("handshake_timeout_ms")
+    if isinstance(asked, int | float) and asked > 0:
+        return asked / 1000
+    return HANDSHAKE_TIMEOUT_S if downloads(launch.argv) is None else LAUNCHER_HANDSHAKE_TIMEOUT_S
+
+
+def _known_version(launch: Launch) -> str:
+    version = launch.options.get("version")
+    return f"version {version}" if isinstance(version, str) and version else ""
+
+
+def _not_started(launch: Launch, error: SpawnFailed) -> AgentctlError:
+    metadata = {"entry": launch.entry.id, "command": command_line(launch)}
+    path = launch.env.get("PATH")
+    missing = error.errno == errno.ENOENT and shutil.which(error.argv0, path=path) is None
+    if missing and Path(error.cwd).is_dir():
+        how = f": install it with `{launch.entry.install}`" if launch.entry.install else ""
+        return Refused(
+            f"{launch.entry.id} is not installed: {error.argv0}: {error.strerror}{how}",
+            reason="AGENT_NOT_INSTALLED",
+            metadata=metadata,
+        )
+    return AgentFailed(f"{launch.entry.id}: {error}", metadata=metadata)
+
+
+@contextlib.contextmanager
+def _unpacked() -> Generator[None]:
+    """A task group wraps what leaves it; callers are promised the error itself."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        inner: BaseException = group
+        while isinstance(inner, BaseExceptionGroup):
+            held = list(cast("Sequence[BaseException]", inner.exceptions))
+            if len(held) > 1:
+                raise
+            inner = held[0]
+        raise inner from inner.__cause__

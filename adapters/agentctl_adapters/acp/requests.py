@@ -1,0 +1,261 @@
+"""Owns what we say to an ACP agent: pure builders of params.
+
+Knows no pipe, no clock and no session state; `connection` sends what is built here.
+"""
+
+import base64
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, cast
+from urllib.parse import quote
+
+import orjson
+
+from agentctl.core.adapter import Feature, NativeSession
+from agentctl.core.errors import Invalid, Unsupported
+from agentctl.core.ids import NativeRequestId, NativeSessionId
+from agentctl.core.parts import Answer, ContentBlock
+from agentctl.core.spec import McpServer, PromptSpec, SessionSpec
+from agentctl.core.words import ContentType
+
+Json = dict[str, Any]
+
+
+def as_object(value: object) -> Json:
+    """The value when it is a JSON object, else an empty one."""
+    return cast(Json, value) if isinstance(value, dict) else {}
+
+
+def as_objects(value: object) -> list[Json]:
+    """The objects of a JSON list; anything else in it is left out."""
+    if not isinstance(value, list):
+        return []
+    items = cast("list[object]", value)
+    return [cast(Json, item) for item in items if isinstance(item, dict)]
+
+
+def as_text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def as_words(value: object) -> list[str]:
+    """The strings of a JSON list; anything else in it is left out."""
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    return [item for item in items if isinstance(item, str)]
+
+
+def request_key(request_id: object) -> NativeRequestId:
+    """One string per JSON-RPC id: 0 and "0" are different requests."""
+    return NativeRequestId(orjson.dumps(request_id).decode())
+
+
+def mcp_servers(servers: Sequence[McpServer], features: frozenset[str]) -> list[Json]:
+    """Raises: Unsupported: the agent does not take this transport; the message names the server."""
+    return [_mcp_server(server, features) for server in servers]
+
+
+def _mcp_server(server: McpServer, features: frozenset[str]) -> Json:
+    if server.transport == "stdio":
+        return {
+            "name": server.name,
+            "command": server.command,
+            "args": list(server.args),
+            "env": [{"name": name, "value": value} for name, value in server.env.items()],
+        }
+    needed = Feature.MCP_HTTP if server.transport == "http" else Feature.MCP_SSE
+    if needed not in features:
+        raise Unsupported(
+            f"the agent does not take MCP servers over {server.transport}: leave {server.name} out"
+            " or run it as a command (stdio)",
+            metadata={"mcp_server": server.name},
+        )
+    headers = [{"name": name, "value": value} for name, value in server.headers.items()]
+    return {"type": server.transport, "name": server.name, "url": server.url, "headers": headers}
+
+
+def session_params(spec: SessionSpec, features: frozenset[str], **more: str) -> Json:
+    """Params of session/new, and with sessionId of load, resume and fork.
+
+    Raises:
+        Unsupported: an MCP transport or further directories that the agent does not take.
+    """
+    params: Json = {
+        **more,
+        "cwd": spec.workspace,
+        "mcpServers": mcp_servers(spec.mcp_servers, features),
+    }
+    if spec.additional_directories:
+        if Feature.ADDITIONAL_DIRECTORIES not in features:
+            raise Unsupported(
+                "the agent takes no additional directories: leave them out, or make the workspace"
+                " a directory that contains them"
+            )
+        params["additionalDirectories"] = list(spec.additional_directories)
+    return params
+
+
+def prompt_blocks(prompt: PromptSpec, features: frozenset[str]) -> list[Json]:
+    """The content of session/prompt; a command is its text with a slash.
+
+    Raises:
+        Unsupported: content or a kind of prompt that the agent does not take.
+        Invalid: a block without content, or nothing to say at all.
+    """
+    if prompt.review:
+        raise Unsupported("ACP has no code reviews: ask for one in words, or by a slash command")
+    if prompt.output_schema_json is not None:
+        raise Unsupported("ACP has no output schemas: describe the answer that you want in words")
+    blocks: list[Json] = []
+    if prompt.command is not None:
+        words = f"/{prompt.command.name.removeprefix('/')} {prompt.command.arguments}".rstrip()
+        blocks.append(text_block(words))
+    blocks += [_block(block, features) for block in prompt.blocks]
+    if not blocks or blocks == [text_block("")]:
+        raise Invalid("the prompt is empty: say something")
+    return blocks
+
+
+def text_block(text: str) -> Json:
+    return {"type": "text", "text": text}
+
+
+def _block(block: ContentBlock, features: frozenset[str]) -> Json:
+    match block.type:
+        case ContentType.TEXT:
+            return text_block(block.text or "")
+        case ContentType.DIFF:
+            return text_block(block.diff or block.text or "")
+        case ContentType.IMAGE:
+            return _media(block, "image", Feature.IMAGE in features)
+        case ContentType.AUDIO:
+            return _media(block, "audio", Feature.AUDIO in features)
+        case ContentType.FILE | ContentType.RESOURCE:
+            return _file(block, features)
+        case ContentType.RESOURCE_LINK:
+            return _link(block)
+        case ContentType.TERMINAL:
+            raise Invalid("a prompt cannot hold a terminal: send its text")
+
+
+def _media(block: ContentBlock, kind: str, able: bool) -> Json:
+    if not able:
+        raise Unsupported(
+            f"the agent takes no {kind}: leave {_named(block, kind)} out or describe it in words"
+        )
+    if block.data is None:
+        raise Invalid(f"{_named(block, kind)} has no data")
+    made: Json = {
+        "type": kind,
+        "data": base64.b64encode(block.data).decode(),
+        "mimeType": block.mime_type or ("image/png" if kind == "image" else "audio/wav"),
+    }
+    if kind == "image" and block.uri:
+        made["uri"] = block.uri
+    return made
+
+
+def _file(block: ContentBlock, features: frozenset[str]) -> Json:
+    mime = block.mime_type or ""
+    if block.data is not None and mime.startswith("image/") and Feature.IMAGE in features:
+        return _media(block, "image", True)
+    has_content = block.text is not None or block.data is not None
+    if has_content and Feature.EMBEDDED_CONTEXT in features:
+        resource: Json = {"uri": _uri(block) or f"file:///{quote(block.name or 'content')}"}
+        if block.text is not None:
+            resource["text"] = block.text
+        else:
+            resource["blob"] = base64.b64encode(block.data or b"").decode()
+        if mime:
+            resource["mimeType"] = mime
+        return {"type": "resource", "resource": resource}
+    if _uri(block):
+        return _link(block)
+    if block.text is not None:
+        return text_block(block.text)
+    if block.data is not None:
+        raise Unsupported(
+            f"the agent takes no embedded files: give the path of {_named(block, 'the file')}"
+        )
+    raise Invalid("a file needs a path, a URI or its content")
+
+
+def _link(block: ContentBlock) -> Json:
+    uri = _uri(block)
+    if not uri:
+        raise Invalid("a resource link needs a URI or a path")
+    link: Json = {
+        "type": "resource_link",
+        "uri": uri,
+        "name": block.name or uri.rstrip("/").rpartition("/")[2] or uri,
+    }
+    if block.mime_type:
+        link["mimeType"] = block.mime_type
+    if block.size is not None:
+        link["size"] = block.size
+    return link
+
+
+def _uri(block: ContentBlock) -> str:
+    return block.uri or (f"file://{quote(block.path)}" if block.path else "")
+
+
+def _named(block: ContentBlock, kind: str) -> str:
+    return block.name or block.path or block.uri or f"the {kind.removeprefix('the ')}"
+
+
+def form_content(schema: Json, answers: Sequence[Answer]) -> Json:
+    """The content of an accepted form: the answers in the order of the schema's properties.
+
+    Raises:
+        Invalid: more answers than questions, or a value that is not of the property's type.
+    """
+    properties = as_object(schema.get("properties"))
+    if len(answers) > len(properties):
+        raise Invalid(f"{len(answers)} answers were given to {len(properties)} questions")
+    content: Json = {}
+    for (name, rules), answer in zip(properties.items(), answers, strict=False):
+        if answer.values:
+            content[name] = _typed(name, as_object(rules).get("type"), answer.values)
+    return content
+
+
+def _typed(name: str, kind: object, values: Sequence[str]) -> Any:
+    if kind == "array":
+        return list(values)
+    if len(values) > 1:
+        raise Invalid(f"the question {name} takes one value, {len(values)} were given")
+    value = values[0]
+    try:
+        match kind:
+            case "integer":
+                return int(value)
+            case "number":
+                return float(value)
+            case "boolean":
+                return {"true": True, "yes": True, "false": False, "no": False}[value.lower()]
+            case _:
+                return value
+    except (ValueError, KeyError) as error:
+        raise Invalid(f"the answer to {name} must be of type {kind}, not {value!r}") from error
+
+
+def native_session(row: Json) -> NativeSession:
+    """One row of session/list."""
+    updated: int | None = None
+    try:
+        text = as_text(row.get("updatedAt"))
+        updated = int(datetime.fromisoformat(text).timestamp() * 1000) if text else None
+    except (ValueError, OverflowError, OSError):
+        updated = None
+    return NativeSession(
+        NativeSessionId(as_text(row.get("sessionId"))),
+        as_text(row.get("cwd")),
+        as_text(row.get("title")),
+        updated,
+    )
+
+
+def resume_wait_s(now: int, opened: int, least_s: float) -> float:
+    """Seconds until the minute of `opened` (Unix ms) is over and least_s seconds have passed."""
+    next_minute = (opened // 60_000 + 1) * 60_000
+    return max(0.0, (max(next_minute, opened + int(least_s * 1000)) - now) / 1000)
