@@ -76,6 +76,17 @@ def signal_exactly(pid: int, started: int, number: int) -> None:
             os.close(handle)
 
 
+def given_environment() -> dict[bytes, bytes]:
+    """Return the environment as it was given: Python itself may have added LC_CTYPE to os.environ."""
+    try:
+        with open("/proc/self/environ", "rb") as file:  # noqa: PTH123 - no pathlib here
+            items = file.read().split(b"\0")
+    except OSError:
+        return dict(os.environb)
+    pairs = (item.partition(b"=") for item in items)
+    return {name: value for name, equals, value in pairs if equals}
+
+
 def start_agent(argv: list[str], prctl: Callable[[int, int], None]) -> tuple[int, int]:
     """Fork and exec the agent; return (pid, 0) or (pid, errno of the failed exec)."""
     reader, writer = os.pipe()
@@ -105,7 +116,7 @@ def become_agent(
         for number in (*STOP_SIGNALS, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        os.execvp(argv[0], argv)
+        os.execvpe(argv[0], argv, given_environment())
     except OSError as error:
         os.write(writer, str(error.errno or errno.EINVAL).encode())
     except ValueError:

@@ -102,6 +102,11 @@ class Process:
         """The last lines (at most 50) of stderr, cleaned and redacted."""
         return list(self._stderr.lines.tail)
 
+    @property
+    def discarded_bytes(self) -> int:
+        """Bytes of stdout that stop() read for an absent reader and could not keep."""
+        return self._stdout.discarded_bytes
+
     async def read(self) -> bytes:
         """Return the next chunk of stdout (at most 1 MiB); b"" when its last holder closed it."""
         return await self._stdout.read()

@@ -6,6 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from agentctl.process import pipes
 from agentctl.process.errors import ClosedByPeer
 from agentctl.process.pipes import STDERR_LINE_BYTES, PipeWriter, StderrLines
 from agentctl.process.spawn import Exit, spawn
@@ -93,6 +94,22 @@ async def test_what_stop_read_is_still_there_for_the_reader() -> None:
             await process.stop()
             assert await process.read() == b"goodbye\n"
             assert await process.read() == b""
+
+
+async def test_what_stop_cannot_keep_is_lost_from_the_end_and_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pipes, "HELD_BYTES", 2_000_000)
+    code = "import sys; sys.stdout.buffer.write(bytes(range(250)) * 40_000); sys.stdout.flush()"
+    with anyio.fail_after(PATIENCE_S):
+        async with spawn(python(code)) as process:
+            await process.stop()
+            kept = b""
+            while chunk := await process.read():
+                kept += chunk
+    assert 0 < len(kept) <= 2_000_000
+    assert kept == (bytes(range(250)) * 8_000)[: len(kept)]
+    assert process.discarded_bytes == 10_000_000 - len(kept)
 
 
 async def test_a_reader_that_waits_while_stop_runs_gets_the_last_words() -> None:

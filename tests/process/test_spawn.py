@@ -11,6 +11,7 @@ import pytest
 
 from agentctl.process.errors import ClosedByPeer, SpawnFailed
 from agentctl.process.spawn import EOF_GRACE_S, STOP_GRACE_S, Exit, Process, SpawnSpec, spawn
+from agentctl.process.sweep import COOKIE
 from tests.process.children import (
     DEAF,
     PATIENCE_S,
@@ -228,6 +229,19 @@ async def test_a_cancelled_owner_still_ends_its_process() -> None:
                 await anyio.sleep_forever()
         assert [each.exit for each in owned] == [Exit(0, None)]
         assert alive(spec.cookie) == []
+
+
+@pytest.mark.proves("P12")
+@pytest.mark.parametrize("locale", [{}, {"LC_ALL": "C"}, {"LANG": "de_DE.ISO-8859-1"}])
+async def test_argv_and_environment_arrive_byte_for_byte(locale: dict[str, str]) -> None:
+    odd = "\u00e9\udcff\u2192"
+    spec = command("/usr/bin/env", f"ARG={odd}", "cat", "/proc/self/environ", env=locale)
+    expected = {**spec.env, COOKIE: spec.cookie, "ARG": odd}
+    with anyio.fail_after(PATIENCE_S):
+        async with spawn(spec) as process:
+            await process.wait_exit()
+            told = (await process.read()).rstrip(b"\0").split(b"\0")
+    assert sorted(told) == sorted(os.fsencode(f"{k}={v}") for k, v in expected.items())
 
 
 async def test_two_starts_at_once_stay_apart() -> None:
