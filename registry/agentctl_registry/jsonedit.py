@@ -5,6 +5,8 @@ Pure: text and a wanted value in, text out. It knows no schema and no file.
 
 import json
 import re
+from functools import reduce
+from operator import getitem
 from typing import Any, cast
 
 from agentctl_registry.jsontext import Document, Path, parse
@@ -97,12 +99,10 @@ def _apply(document: Document, path: Path, value: Any, indent: str) -> str:
 
 
 def _siblings(document: Document, parent: Path) -> list[Path]:
-    inside: Any = document.value
-    for step in parent:
-        inside = inside[step]
-    return [
-        (*parent, step) for step in (inside if isinstance(inside, dict) else range(len(inside)))
-    ]
+    inside: Any = reduce(getitem, parent, document.value)
+    if isinstance(inside, dict):
+        return [(*parent, key) for key in cast(dict[str, Any], inside)]
+    return [(*parent, index) for index in range(len(cast(list[Any], inside)))]
 
 
 def _remove(document: Document, path: Path) -> str:
