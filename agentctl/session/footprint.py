@@ -30,7 +30,8 @@ class Footprint:
         cpu, memory = 0.0, 0
         for process in tree:
             known = self._seen.get(process.pid)
-            process = known if known == process else process
+            if known is not None and known == process:
+                process = known
             alive[process.pid] = process
             try:
                 cpu += process.cpu_percent(None)

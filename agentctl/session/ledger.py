@@ -4,7 +4,8 @@ Nothing here awaits: each call fills a `Writes` that its caller commits. It refu
 processes, connections and timers; what must happen after the commit goes through `Hooks`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import orjson
 
@@ -381,7 +382,7 @@ class Ledger:
         writes.after.append(lambda: self._hooks.ended(run))
 
 
-_OBSERVERS = {
+_OBSERVERS: dict[type[Any], Callable[[Ledger, Event, Writes], None]] = {
     SessionOptions: Ledger.on_options,
     SessionStatus: Ledger.on_status,
     RunStatus: Ledger.on_run,

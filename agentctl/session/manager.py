@@ -4,6 +4,7 @@ The calls live beside it (`*_calls.py`); it refuses to know any of them.
 """
 
 from types import TracebackType
+from typing import Self
 
 import anyio
 
@@ -48,7 +49,7 @@ SHUTDOWN_S = 20.0
 class Manager(SessionCalls, RunCalls, ApprovalCalls, AgentCalls):
     """Use as an async context manager: entering recovers, leaving stops every agent."""
 
-    async def __aenter__(self) -> "Manager":
+    async def __aenter__(self) -> Self:
         self._group = anyio.create_task_group()
         await self._group.__aenter__()
         await self._recover()

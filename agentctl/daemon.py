@@ -1,0 +1,194 @@
+"""The composition root: the one place that constructs, and the daemon's life from lock to last stop.
+
+lock -> sweep -> journal -> hub -> registry -> manager (recovers) -> gRPC -> "ready"
+and back in the other order: refuse new calls, stop agents, close the journal, let go of the lock
+"""
+
+import hashlib
+import logging
+import os
+import signal
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.metadata import entry_points, version
+from pathlib import Path
+from typing import cast
+
+import anyio
+
+from agentctl.config import Settings, default_address
+from agentctl.core.adapter import Frame, ProtocolAdapter
+from agentctl.core.errors import Unsupported
+from agentctl.core.spec import Entry, SessionSpec
+from agentctl.core.words import Policy
+from agentctl.journal.lock import lock_data_dir
+from agentctl.journal.retention import Retention
+from agentctl.journal.schema import read_boot_id
+from agentctl.journal.store import open_journal
+from agentctl.process.env import redactor
+from agentctl.process.sweep import sweep_async
+from agentctl.rpc.convert import encode_frame, strip_raw
+from agentctl.rpc.ports import DaemonFacts
+from agentctl.rpc.server import Server
+from agentctl.session.base import ManagerDeps
+from agentctl.session.ending import Limits
+from agentctl.session.hub import Hub
+from agentctl.session.manager import Manager
+from agentctl.session.ports import Prepared
+from agentctl.transport.recorder import Recorder
+from agentctl_registry.catalog import Catalog
+from agentctl_registry.launch import build_launch
+from agentctl_registry.overlay import prepare_home
+
+logger = logging.getLogger(__name__)
+
+ADAPTERS = "agentctl.adapters"
+
+
+class Adapters:
+    """The protocols that are installed, by entry point."""
+
+    def __init__(self) -> None:
+        self._points = {point.name: point for point in entry_points(group=ADAPTERS)}
+        self._loaded: dict[str, ProtocolAdapter] = {}
+
+    @property
+    def names(self) -> list[str]:
+        return sorted(self._points)
+
+    def get(self, protocol: str) -> ProtocolAdapter:
+        """Raises Unsupported when no installed package speaks it."""
+        if protocol not in self._loaded:
+            point = self._points.get(protocol)
+            if point is None:
+                raise Unsupported(
+                    f'no installed adapter speaks "{protocol}". There are: {", ".join(self.names)}.'
+                )
+            self._loaded[protocol] = cast(ProtocolAdapter, point.load())
+        return self._loaded[protocol]
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryEntries:
+    """The registry as the session room wants it."""
+
+    catalog: Catalog
+    adapters: Adapters
+    data_dir: Path
+    environ: Mapping[str, str]
+
+    def get(self, entry_id: str) -> Entry:
+        return self.catalog.startable(entry_id)
+
+    def prepare(self, entry: Entry, spec: SessionSpec, *, policy: Policy, rules: bool) -> Prepared:
+        home = self.environ.get("HOME", str(Path.home()))
+        overlay = prepare_home(entry, data_dir=self.data_dir, home=Path(home), base=self.environ)
+        plan = build_launch(
+            entry,
+            workspace=spec.workspace,
+            home=home,
+            base=self.environ,
+            model=spec.model,
+            policy=policy,
+            rules_in_force=rules,
+            caller_env=spec.env,
+            overlay_env=overlay,
+        )
+        return Prepared(plan.argv, plan.env, plan.cwd, plan.secrets)
+
+    def adapter(self, protocol: str) -> ProtocolAdapter:
+        return self.adapters.get(protocol)
+
+
+@dataclass(frozen=True, slots=True)
+class Recordings:
+    """Makes one transcript file for each process (`serve --record DIR`)."""
+
+    folder: Path
+
+    def __call__(self, entry_id: str, agent_id: str, prepared: Prepared) -> Callable[[Frame], None]:
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        recorder = Recorder(
+            self.folder / f"{entry_id}-{agent_id}.jsonl", redactor(prepared.secrets)
+        )
+        recorder.note_spawn(prepared.argv, prepared.env)
+        return recorder
+
+
+def cookie_of(data_dir: Path) -> str:
+    """What marks every process of the daemon on this data directory, across its restarts."""
+    return hashlib.sha256(str(data_dir.resolve()).encode()).hexdigest()[:16]
+
+
+def _limits(settings: Settings) -> Limits:
+    timeout = settings.approval_timeout_seconds
+    return Limits(
+        cancel_ack_s=settings.cancel_ack_seconds,
+        cancel_end_s=settings.cancel_end_seconds,
+        stall_s=settings.stall_seconds,
+        stall_tool_s=settings.stall_tool_seconds,
+        approval_ms=None if timeout is None else int(timeout * 1000),
+        max_queue=settings.max_queue,
+    )
+
+
+@asynccontextmanager
+async def running(settings: Settings) -> AsyncGenerator[Sequence[str]]:
+    """The whole daemon; yields the addresses that it serves. Leaving it stops everything.
+
+    Raises:
+        DaemonFailed: the data directory is in use, not writable, or its journal is damaged.
+        Invalid: an address, the token file or a registry file is wrong.
+    """
+    data_dir = settings.data_dir
+    with lock_data_dir(data_dir):
+        cookie = cookie_of(data_dir)
+        swept = await sweep_async(f"{cookie}.")
+        if swept:
+            logger.warning("ended %d processes that an earlier daemon left", len(swept))
+        rule = Retention(
+            age_s=settings.retention_days * 86_400,
+            size=settings.retention_bytes,
+        )
+        async with open_journal(data_dir / "journal.db", encode=encode_frame, rule=rule) as journal:
+            encode_frame.journal_id = journal.id
+            hub = Hub(journal, strip_raw=strip_raw)
+            catalog = await anyio.to_thread.run_sync(
+                lambda: Catalog.load(user=settings.user_registry, project=settings.registry)
+            )
+            adapters = Adapters()
+            entries = RegistryEntries(catalog, adapters, data_dir, dict(os.environ))
+            deps = ManagerDeps(
+                journal=journal,
+                entries=entries,
+                redactor=redactor,
+                recorder=Recordings(settings.record_dir) if settings.record_dir else None,
+                limits=_limits(settings),
+                cookie=f"{cookie}.{read_boot_id()[:8]}",
+                version=version("agentctl"),
+                workspace_root=settings.workspace_root,
+                default_agent=settings.default_agent,
+                max_sessions=settings.max_sessions,
+                idle_agent_s=settings.idle_agent_seconds,
+                expose_reasoning=settings.expose_reasoning,
+                keep_raw=settings.journal_raw,
+            )
+            async with Manager(deps) as manager, anyio.create_task_group() as group:
+                group.start_soon(catalog.watch)
+                addresses = settings.listen or [default_address(data_dir)]
+                facts = DaemonFacts(settings=settings, version=version("agentctl"))
+                server = Server(manager, hub, catalog, journal, facts, addresses=addresses)
+                async with server:
+                    yield server.addresses
+                group.cancel_scope.cancel()
+
+
+async def serve(settings: Settings, *, ready: Callable[[list[str]], None]) -> None:
+    """Runs the daemon until SIGTERM or SIGINT; `ready` gets the addresses once it serves."""
+    async with running(settings) as addresses:
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            ready(list(addresses))
+            async for number in signals:
+                logger.info("stopping on %s", signal.Signals(number).name)
+                return
