@@ -1,0 +1,56 @@
+# Every target makes the environment it needs; a fresh machine has Python 3.11 and nothing else.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PATHS := agentctl adapters registry tests bench tools
+
+.PHONY: run test test-real lint proto bench agents clean
+
+# pip of this version knows dependency groups; the one that comes with Python 3.11 does not.
+PIP := pip>=25.1
+
+$(VENV)/run.stamp: pyproject.toml requirements.lock
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(PIP)'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e .
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/run.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e . --group dev
+	@touch $@
+
+# Starts the daemon, runs one prompt on the built-in demo agent, and says how to go on.
+run: $(VENV)/run.stamp
+	@$(BIN)/python tools/first_run.py
+
+# All tests that need nothing but this machine.
+test: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest
+
+# The real agents from npm against scripted models, cut off from every network.
+test-real: $(VENV)/dev.stamp tests/real/node_modules/.stamp
+	$(BIN)/python -m tests.real.netns -- $(abspath $(BIN))/python -m pytest -m real tests/real
+
+tests/real/node_modules/.stamp: tests/real/package-lock.json
+	cd tests/real && npm ci --no-fund --no-audit
+	@touch $@
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff check $(PATHS)
+	$(BIN)/ruff format --check $(PATHS)
+	$(BIN)/lint-imports
+	$(BIN)/python tools/limits.py
+	$(BIN)/python tools/gen_proto.py --check
+	$(BIN)/pyright
+
+proto: $(VENV)/dev.stamp
+	$(BIN)/python tools/gen_proto.py
+
+agents: $(VENV)/dev.stamp
+	$(BIN)/python -m agentctl_registry
+
+bench: $(VENV)/dev.stamp
+	$(BIN)/python -m bench
+
+clean:
+	rm -rf $(VENV) tests/real/node_modules build dist
