@@ -32,7 +32,6 @@ from agentctl.core.ids import NativeRequestId, NativeSessionId
 from agentctl.core.spec import Command, PromptSpec, SessionSpec
 from agentctl.transport.jsonrpc import PeerGone, RpcError
 from agentctl_adapters.acp import requests
-from agentctl_adapters.acp.calls import Calls
 from agentctl_adapters.acp.choices import SET_MODEL, Call, SessionChoices, listed
 from agentctl_adapters.acp.failures import (
     BAD_PARAMS,
@@ -43,6 +42,7 @@ from agentctl_adapters.acp.failures import (
 from agentctl_adapters.acp.handshake import PROTOCOL_VERSION, read_handshake
 from agentctl_adapters.acp.inbound import Inbound
 from agentctl_adapters.acp.link import Link, session_of
+from agentctl_adapters.acp.outbound import Calls
 from agentctl_adapters.acp.requests import Json, as_object, as_objects, as_text
 from agentctl_adapters.acp.workspace import Workspace
 
@@ -263,8 +263,8 @@ class AcpConnection:
     async def _take_leave(self) -> None:
         running: list[asyncio.Future[Any]] = []
         for native, session in self._sessions.items():
-            if session.prompts:
-                running += session.prompts
+            if turns := [prompt for prompt in session.prompts if not prompt.done()]:
+                running += turns
                 await self._link.peer.notify("session/cancel", {"sessionId": native})
         await self._inbound.cancel_session(None)
         if running:
