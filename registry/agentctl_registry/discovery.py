@@ -38,7 +38,7 @@ AT_ONCE = 4
 VERSION_BYTES = 16 * 1024
 
 RUNNERS = {"npx": ("-y", "--yes", "-q", "--quiet"), "bunx": ("-y",), "pnpx": (), "uvx": ()}
-_VERSION = re.compile(r"\b\d+\.\d+(?:\.\d+)?(?:[-+.][0-9A-Za-z.-]+)?")
+_VERSION = re.compile(r"(?<![\d.])\d+\.\d+(?:\.\d+)?(?:[-+.][0-9A-Za-z.-]+)?")
 
 
 class Login(StrEnum):
