@@ -4,12 +4,11 @@ Knows no pipe, no clock and no session state; `connection` sends what is built h
 """
 
 import base64
+import json
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, cast
 from urllib.parse import quote
-
-import orjson
 
 from agentctl.core.adapter import Feature, NativeSession
 from agentctl.core.errors import Invalid, Unsupported
@@ -46,7 +45,7 @@ def as_words(value: object) -> list[str]:
 
 def request_key(request_id: object) -> NativeRequestId:
     """One string per JSON-RPC id: 0 and "0" are different requests."""
-    return NativeRequestId(orjson.dumps(request_id).decode())
+    return NativeRequestId(json.dumps(request_id, separators=(",", ":"), ensure_ascii=False))
 
 
 def mcp_servers(servers: Sequence[McpServer], features: frozenset[str]) -> list[Json]:
