@@ -32,9 +32,9 @@ EMPTY_FILE = '{\n  "version": 1,\n  "agents": []\n}\n'
 # made later) this comparison of file signatures sees it.
 POLL_MS = 500
 # An editor writes in several steps within some milliseconds; reading between them shows half a file.
-DEBOUNCE_MS = 200
+DEBOUNCE_MS = 300
 # How often the notifier looks for more events to join: short against the second, rare when idle.
-STEP_MS = 50
+STEP_MS = 150
 
 
 def packaged_file() -> Path:

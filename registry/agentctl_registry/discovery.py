@@ -1,7 +1,7 @@
 """Finds out which agents are on this machine, which version, and whether somebody is logged in.
 
-Owns the looking. It starts no agent (only `BINARY --version`), takes no model turn, downloads nothing
-and reads no credential: that one exists is all it wants to know.
+Owns the looking. It starts no agent (only `BINARY --version`), takes no model turn, downloads nothing,
+writes nothing to the user's home and reads no credential: that one exists is all it wants to know.
 """
 
 import contextlib
@@ -15,6 +15,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import anyio
@@ -102,7 +103,7 @@ class Discovery:
         if not seen.path or _runner_of(entry) == seen.path_name:
             version = ""
         else:
-            version = await self._version(seen.path, entry, base, home)
+            version = await self._version(seen.path, entry, base)
         return Found(
             entry_id=entry.id,
             installed=seen.installed,
@@ -134,17 +135,11 @@ class Discovery:
             note = f"{mark} exists, but {program or runner} is not on PATH"
         return _Seen(bool(mark or through), through or "", login, via, note)
 
-    async def _version(self, path: str, entry: Entry, base: Mapping[str, str], home: Path) -> str:
+    async def _version(self, path: str, entry: Entry, base: Mapping[str, str]) -> str:
         key = (path, files.signature(Path(path)))
         if key not in self._versions:
-            env = scrub(
-                base,
-                entry_env={k: v for k, v in entry.env.items() if not _is_reference(v)},
-                passthrough=(),
-                strip=entry.strip_env,
-                extra={"HOME": str(home)},
-            )
-            found = await read_version(path, env, home)
+            found = await to_thread.run_sync(packaged_version, path)
+            found = found or await _asked_version(path, entry, base)
             if not found:
                 return ""
             self._versions[key] = found
@@ -189,6 +184,37 @@ def login_of(entry: Entry, base: Mapping[str, str], home: Path) -> tuple[Login, 
         if value := _setting(Path(_expand(file, home)), field):
             return Login.UNKNOWN, f"{field} {value} in {file}"
     return (Login.NO if signs.files or signs.env else Login.UNKNOWN), ""
+
+
+def packaged_version(path: str) -> str:
+    """The version of the npm package that a program belongs to, read and not asked for."""
+    program = Path(path).resolve()
+    if "node_modules" not in program.parts:
+        return ""
+    for directory in program.parents:
+        if directory.name == "node_modules":
+            break
+        version = _setting(directory / "package.json", "version")
+        if version:
+            return version
+    return ""
+
+
+async def _asked_version(path: str, entry: Entry, base: Mapping[str, str]) -> str:
+    # Some agents write to their settings even then: not to the user's.
+    home = await to_thread.run_sync(lambda: TemporaryDirectory(ignore_cleanup_errors=True))
+    try:
+        env = scrub(
+            base,
+            entry_env={k: v for k, v in entry.env.items() if not _is_reference(v)},
+            passthrough=(),
+            strip=[*entry.strip_env, "XDG_*"],
+            extra={"HOME": home.name},
+        )
+        return await read_version(path, env, Path(home.name))
+    finally:
+        with anyio.CancelScope(shield=True), anyio.move_on_after(REAP_TIMEOUT_S):
+            await to_thread.run_sync(home.cleanup)
 
 
 async def read_version(path: str, env: Mapping[str, str], cwd: Path) -> str:

@@ -50,7 +50,7 @@ def program(tmp_path: Path) -> Callable[[str, str], Path]:
 
     def make(name: str, body: str = "exit 0") -> Path:
         path = tmp_path / "bin" / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"#!/bin/sh\n{body}\n")
         path.chmod(0o755)
         return path

@@ -1,5 +1,8 @@
 """Which agents are here, found without starting a turn and without reading a credential."""
 
+# Small files of the test's own, and nothing else runs on its loop.
+# ruff: noqa: ASYNC240
+
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -67,6 +70,28 @@ async def test_a_binary_on_path_is_installed_and_tells_its_version(
     seen = await look(gemini(), home, PATH=f"{path.parent}:/bin", GEMINI_API_KEY="k")
     assert (seen.path, seen.version) == (str(path), "0.61.0")
     assert (seen.login, seen.via) == (Login.YES, "GEMINI_API_KEY")
+
+
+async def test_an_npm_package_tells_its_version_without_being_started(
+    home: Path, program: Program
+) -> None:
+    started = home / "started"
+    script = program("node_modules/@s/tool/bin/tool.js", f"touch {started}; echo 9.9.9")
+    touch(script.parent.parent / "package.json", '{"name": "@s/tool", "version": "1.4.0-rc.1"}')
+    link = script.parents[4] / "tool"
+    link.symlink_to(script)
+    seen = await look(to_entry({"id": "x", "cmd": [str(link)]}, "user"), home)
+    assert (seen.version, started.exists()) == ("1.4.0-rc.1", False)
+
+
+async def test_asking_for_a_version_writes_nothing_to_the_users_home(
+    home: Path, program: Program
+) -> None:
+    path = program("x", 'touch "$HOME/left" "$XDG_CONFIG_HOME/left" left; echo 1.2.3')
+    given = to_entry({"id": "x", "cmd": [str(path)]}, "user")
+    seen = await look(given, home, PATH="/usr/bin:/bin", HOME=str(home), XDG_CONFIG_HOME=str(home))
+    assert seen.version == "1.2.3"
+    assert list(home.iterdir()) == []
 
 
 async def test_the_demo_agent_is_found_beside_our_python(home: Path) -> None:
