@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from agentctl.core.errors import Invalid, Refused
@@ -77,6 +78,17 @@ def build_launch(
     return LaunchPlan(
         argv=tuple(argv), env=env, cwd=_directory(entry, values), model=model, secrets=secrets
     )
+
+
+def caller_values(names: Iterable[str], env: Mapping[str, str]) -> dict[str, str]:
+    """The variables of env that an entry's required_env and env_passthrough name (`NAME*` for any
+    ending): what the command line sends along, so that keys exported later arrive."""
+    patterns = list(names)
+    return {
+        name: value
+        for name, value in env.items()
+        if any(fnmatchcase(name, pattern) for pattern in patterns)
+    }
 
 
 def fill_flag(flag: str, name: str, values: Mapping[str, str]) -> list[str]:

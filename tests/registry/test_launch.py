@@ -10,7 +10,7 @@ from agentctl.core.errors import Invalid, Refused
 from agentctl.core.spec import Entry
 from agentctl.core.words import Policy
 from agentctl_registry.catalog import Catalog
-from agentctl_registry.launch import LaunchPlan, build_launch, fill, split_model
+from agentctl_registry.launch import LaunchPlan, build_launch, caller_values, fill, split_model
 from agentctl_registry.models import to_entry
 
 BASE = {"PATH": "/usr/bin:/bin", "HOME": "/home/u", "LANG": "C.UTF-8", "FOREIGN_KEY": "no"}
@@ -239,3 +239,8 @@ def test_a_field_of_the_file_is_this_field_of_the_entry(
     fields: dict[str, Any], name: str, value: Any
 ) -> None:
     assert getattr(entry(**fields), name) == value
+
+
+def test_the_callers_values_are_those_that_the_entry_names() -> None:
+    env = {"MY_KEY": "k", "SET_A": "a", "OTHER": "o", "XSET_A": "x"}
+    assert caller_values(["MY_KEY", "SET_*", "ABSENT"], env) == {"MY_KEY": "k", "SET_A": "a"}
