@@ -60,6 +60,11 @@ class Toolbox:
         update.status = status
         return events + self._updated(self._tools[update.tool_call_id], update)
 
+    def parent_of(self, tool_id: str | None) -> str | None:
+        """The call of the subagent that made this one."""
+        tool = self._tools.get(tool_id) if tool_id is not None else None
+        return tool.parent if tool is not None else None
+
     def asked(self, ask: PermissionRequest, run_id: str | None, parent: str | None) -> list[Event]:
         """A permission request: the card waits, and is made from the request when there is none."""
         if ask.tool_call_id is None:

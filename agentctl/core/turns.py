@@ -381,7 +381,7 @@ class Turns:
             return []
         run_id, after = self._place(draft)
         payload.approval_id = payload.approval_id or self._mint("apr")
-        parent = draft.parent_tool_call_id
+        parent = draft.parent_tool_call_id or self._tools.parent_of(payload.tool_call_id)
         self._asks.add(OpenPermission(request, run_id, payload, after, parent))
         events = self._tools.asked(payload, run_id, parent)
         return [*self._late_tools(events), Event(payload, run_id, after, parent)]

@@ -144,6 +144,9 @@ def question_draft(
     if schema:
         ask.schema_json = orjson.dumps(schema)
         ask.questions = form_questions(schema)
+        choices = [question for question in ask.questions if question.options]
+        if len(choices) == 1 and ask.message and choices[0].question == choices[0].header:
+            choices[0].question = ask.message
     return Draft(ask, session, None, request, None, raw)
 
 

@@ -15,13 +15,20 @@ from agentctl.core.adapter import AnyDraft, Draft
 from agentctl.core.events import FileChange, ToolCall, ToolUpdate
 from agentctl.core.parts import ContentBlock, Location
 from agentctl.core.words import FINAL_TOOL, ContentType, ToolKind, ToolStatus
-from agentctl_adapters.acp.content import block_of, change_of, diff_block, plan_of
+from agentctl_adapters.acp.content import (
+    agents_own_diff,
+    block_of,
+    change_of,
+    diff_block,
+    plan_of,
+)
 from agentctl_adapters.acp.quirks import Quirks
 from agentctl_adapters.acp.requests import Json, as_object, as_objects, as_text
 from agentctl_adapters.acp.usage import number
 from agentctl_adapters.acp.view import Call, SessionView
 
 ERROR_CHARS = 4000
+_CANCELLED = ToolStatus.CANCELLED
 
 _KINDS = {
     "read": ToolKind.READ,
@@ -50,6 +57,8 @@ _NO_PATHS = frozenset({ToolKind.EXECUTE, ToolKind.MCP, ToolKind.SUBAGENT, ToolKi
 _EXIT_KEYS = ("exit_code", "exitCode", "exit")
 _EXIT_LINE = re.compile(r"^Exit Code: (-?\d+)$", re.MULTILINE)
 _EXIT_START = re.compile(r"\AExit code:? (\d+)\b")
+# How agents report a command that a cancel killed, as "completed" and without an exit code.
+_ABORTED = re.compile(r"Command (?:was )?cancelled by user|User aborted the command")
 _NAMED_ID = re.compile(r"\A(\w+?)__\1_\d+_\d+\Z")
 
 
@@ -81,6 +90,7 @@ def tool_drafts(view: SessionView, quirks: Quirks, update: Json, raw: Any) -> li
     if told.status in FINAL_TOOL and not call.done:
         call.done = True
         if told.status is ToolStatus.COMPLETED and not told.exit_code:
+            agents_own_diff(call.changes, update)
             drafts += [Draft(c, view.id, None, None, parent) for c in call.changes]
         call.changes = []
     return drafts
@@ -192,18 +202,22 @@ def _content(view: SessionView, quirks: Quirks, told: ToolUpdate, call: Call, up
     told.exit_code = exit_code(meta, raw, text, quirks, told.status)
     result = as_object(raw)
     said = as_text(result.get("error")) or as_text(result.get("message"))
-    if told.status is ToolStatus.FAILED:
-        told.error = (said or _failure(call, raw, text))[:ERROR_CHARS] or None
+    words = raw if isinstance(raw, str) and raw else text
     if call.kind is ToolKind.EXECUTE:
-        output = _output(quirks, raw, text, update) if text != said or not said else None
-        if output is not None:
-            told.output_replace = output
+        never_ran = told.status is ToolStatus.FAILED and told.exit_code is None
+        if told.status is ToolStatus.COMPLETED and told.exit_code is None:
+            told.status = _CANCELLED if _ABORTED.search(words or "") else told.status
+        if not never_ran:
+            told.output_replace = _output(quirks, raw, text, update)
+            words = None
         if others := [b for b in blocks if b.type is not ContentType.TEXT]:
             told.content = others
     elif has_content and (blocks or told.status is not None):
         told.content = blocks or None
     elif isinstance(raw, str) and raw and told.status in FINAL_TOOL and not has_content:
         told.content = [ContentBlock(ContentType.TEXT, text=raw)]
+    if told.status is ToolStatus.FAILED:
+        told.error = (said or words or "")[:ERROR_CHARS] or None
     delta = as_object(meta.get("terminal_output_delta")).get("data")
     whole = as_object(meta.get("terminal_output")).get("data")
     if isinstance(delta, str) and delta:
@@ -216,13 +230,12 @@ def _blocks(
     view: SessionView, call: Call, call_id: str, update: Json
 ) -> tuple[list[ContentBlock], str | None, bool]:
     """The content as blocks, and its text; diffs are noted as the changes they will make."""
-    items = update.get("content")
-    if not isinstance(items, list):
+    if not isinstance(update.get("content"), list):
         return [], None, False
     blocks: list[ContentBlock] = []
     texts: list[str] = []
     changes: list[FileChange] = []
-    for item in as_objects(items):
+    for item in as_objects(update.get("content")):
         match item.get("type"):
             case "content":
                 block = block_of(as_object(item.get("content")))
@@ -253,12 +266,6 @@ def _output(quirks: Quirks, raw: object, text: str | None, update: Json) -> str 
     if text is None or (update.get("status") is None and "rawInput" in update):
         return None
     return text
-
-
-def _failure(call: Call, raw: object, text: str | None) -> str:
-    if isinstance(raw, str) and raw and call.kind is not ToolKind.EXECUTE:
-        return raw
-    return text or "" if call.kind is not ToolKind.EXECUTE else ""
 
 
 def exit_code(

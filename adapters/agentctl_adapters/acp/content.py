@@ -107,6 +107,20 @@ def diff_block(change: FileChange) -> ContentBlock:
     return ContentBlock(ContentType.DIFF, path=change.path, diff=change.diff)
 
 
+def agents_own_diff(changes: Sequence[FileChange], update: Json) -> None:
+    """Where the agent tells the real diff beside a fragment (OpenCode), that one counts."""
+    metadata = as_object(as_object(update.get("rawOutput")).get("metadata"))
+    told = as_object(metadata.get("filediff"))
+    patch, added, removed = (told.get(k) for k in ("patch", "additions", "deletions"))
+    if not isinstance(patch, str) or not patch:
+        return
+    for change in changes:
+        if change.path == told.get("file"):
+            change.diff = patch
+            change.additions = added if isinstance(added, int) else change.additions
+            change.deletions = removed if isinstance(removed, int) else change.deletions
+
+
 def unified(
     path: str, old: str, new: str, change: ChangeKind = ChangeKind.MODIFY
 ) -> tuple[str, int, int]:

@@ -25,6 +25,7 @@ _ADVICE = {
     "RATE_LIMITED": "wait until the limit resets, then prompt again",
     "MODEL_ERROR": "prompt again, or choose another model",
 }
+_REFUSALS = frozenset({-32600, -32601, -32602, -32002})
 
 
 def error_of_text(text: str, code: int | None = None, kind: str = "") -> RunError:
@@ -35,10 +36,12 @@ def error_of_text(text: str, code: int | None = None, kind: str = "") -> RunErro
         reason = "RATE_LIMITED"
     else:
         reason = "MODEL_ERROR"
+    advice = "change it, or resume the session" if code in _REFUSALS else _ADVICE[reason]
+    what = "refused the prompt" if code in _REFUSALS else "could not go on"
     said = text[:QUOTED_CHARS].rstrip(" .;\n") or "it did not say why"
     return RunError(
         reason,
-        f"The agent could not go on: {said}; {_ADVICE[reason]}.",
+        f"The agent {what}: {said}; {advice}.",
         recoverable=reason != "AUTH_REQUIRED",
     )
 

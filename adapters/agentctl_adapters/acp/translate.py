@@ -123,7 +123,7 @@ class AcpTranslator:
 
     def _other(self, frame: Frame) -> Drafts:
         match frame.dir:
-            case "to_agent" if isinstance(frame.msg, dict):
+            case "to_agent":
                 return self._to_agent(as_object(frame.msg))
             case "from_agent":
                 return (Draft(Log(LogStream.STDOUT, (frame.raw or "")[:LOG_CHARS])),)

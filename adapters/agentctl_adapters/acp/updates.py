@@ -130,6 +130,8 @@ class Updates:
 
     def _usage(self, view: SessionView, update: Json, raw: Any) -> Drafts:
         window = usage.window_of(view, update)
+        if not view.live:
+            view.window = ()
         if window is None or not view.live:
             return _NONE
         return (Draft(window, view.id, raw=raw),)
