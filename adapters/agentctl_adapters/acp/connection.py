@@ -123,12 +123,13 @@ class AcpConnection:
     def on_notification(self, message: Json) -> None:
         """Sees what the agent notifies, before its draft goes out; keeps what calls depend on."""
         if message["method"] == "session/update":
-            update = as_object(message.get("params")).get("update")
-            kind = as_object(update).get("sessionUpdate")
-            if kind in _CHOICE_UPDATES:
-                self._session(session_of(message)).choices.absorb_update(as_object(update))
+            update = as_object(as_object(message.get("params")).get("update"))
+            if update.get("sessionUpdate") in _CHOICE_UPDATES:
+                self._session(session_of(message)).choices.absorb_update(update)
         elif message["method"] == "$/cancel_request":
             self._inbound.on_cancel(as_object(message.get("params")))
+        elif message["method"] == "elicitation/complete":
+            self._inbound.on_complete(as_object(message.get("params")))
 
     async def new_session(self, spec: SessionSpec) -> NativeSessionId:
         params = requests.session_params(spec, self.info.features)
@@ -205,7 +206,8 @@ class AcpConnection:
             _, answer = self._link.peer.start_request("session/prompt", params)
             # The translator reads the answer; here it only tells that the turn is over.
             session.prompts.add(answer)
-            answer.add_done_callback(session.prompts.discard)
+            self._inbound.cancelling.discard(native)
+            answer.add_done_callback(lambda turn: self._turn_over(native, turn))
             await self._link.peer.flush()
             if answer.done() and isinstance(failure := answer.exception(), PeerGone):
                 raise failure
@@ -214,6 +216,8 @@ class AcpConnection:
         raise Unsupported(f"{self._entry.id} takes no words into a running turn: queue the prompt")
 
     async def cancel(self, native: NativeSessionId) -> None:
+        if any(not turn.done() for turn in self._session(native).prompts):
+            self._inbound.cancelling.add(native)
         with self._calls.alive("before it was told to cancel"):
             await self._link.peer.notify("session/cancel", {"sessionId": native})
             await self._inbound.cancel_session(native)
@@ -272,6 +276,10 @@ class AcpConnection:
         if Feature.CLOSE in self.info.features:
             for native in [name for name, session in self._sessions.items() if session.opened]:
                 await self._link.peer.request("session/close", {"sessionId": native})
+
+    def _turn_over(self, native: NativeSessionId, turn: asyncio.Future[Any]) -> None:
+        self._session(native).prompts.discard(turn)
+        self._inbound.cancelling.discard(native)
 
     def _session(self, native: str) -> _Session:
         return self._sessions.setdefault(native, _Session())
@@ -380,9 +388,7 @@ class AcpConnection:
             raise Unsupported(f"{self._entry.id} cannot {what}")
 
 
-_CHOICE_UPDATES = frozenset(
-    {"current_mode_update", "config_option_update", "available_commands_update"}
-)
+_CHOICE_UPDATES = ("current_mode_update", "config_option_update", "available_commands_update")
 
 
 def now_ms() -> int:

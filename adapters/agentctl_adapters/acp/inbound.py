@@ -45,6 +45,9 @@ PERMISSION, ELICITATION = "session/request_permission", "elicitation/create"
 CANCELLED_PERMISSION: Json = {"outcome": {"outcome": "cancelled"}}
 CANCELLED_QUESTION: Json = {"action": "cancel"}
 
+# A job of the worker that no agent can ask for.
+_SETTLED = "\0settled"
+
 Serve = Callable[[Json], Awaitable[Json]]
 
 
@@ -58,6 +61,7 @@ class _Open:
     method: str
     session: str
     options: frozenset[str] = frozenset()
+    elicitation: str = ""
     schema: Json = field(default_factory=dict[str, Any])
 
     @property
@@ -66,13 +70,17 @@ class _Open:
 
 
 class Inbound:
-    """The requests of one process. `workspaces` is filled by the connection."""
+    """The requests of one process. `workspaces` is filled by the connection.
+
+    `cancelling` holds sessions whose turn was told to end: what they ask now crossed our cancel.
+    """
 
     def __init__(self, launch: Launch, offer: ClientCapabilities) -> None:
         self._offer = offer
         self._open: dict[NativeRequestId, _Open] = {}
         self._waits: dict[NativeRequestId, anyio.CancelScope] = {}
         self.workspaces: dict[str, Workspace] = {}
+        self.cancelling: set[str] = set()
         self._peer: Peer | None = None
         self._group: TaskGroup | None = None
         self._jobs: asyncio.Queue[Json] = asyncio.Queue()
@@ -114,10 +122,17 @@ class Inbound:
             offered = {as_text(o.get("optionId")) for o in as_objects(params.get("options"))}
             self._open[request_key(id_)] = _Open(id_, method, session, frozenset(offered))
         elif method == ELICITATION and self._asks(params):
-            schema = as_object(params.get("requestedSchema"))
-            self._open[request_key(id_)] = _Open(id_, method, session, schema=schema)
+            self._open[request_key(id_)] = _Open(
+                id_,
+                method,
+                session,
+                elicitation=as_text(params.get("elicitationId")),
+                schema=as_object(params.get("requestedSchema")),
+            )
         else:
             self._jobs.put_nowait(message)
+        if session in self.cancelling and (request := self._open.pop(request_key(id_), None)):
+            self._settle_later(request, request.cancelled)
 
     def on_cancel(self, params: Json) -> None:
         """`$/cancel_request`: the agent takes a request back, which still gets an answer."""
@@ -125,7 +140,15 @@ class Inbound:
         if (scope := self._waits.get(key)) is not None:
             scope.cancel()
         elif (request := self._open.pop(key, None)) is not None:
-            self._jobs.put_nowait({"id": request.id, "method": "$/cancel_request"})
+            self._settle_later(request, None)
+
+    def on_complete(self, params: Json) -> None:
+        """`elicitation/complete`: what the page asked for was given there, before we answered."""
+        name = as_text(params.get("elicitationId"))
+        for key, request in list(self._open.items()):
+            if name and request.elicitation == name:
+                del self._open[key]
+                self._settle_later(request, {"action": "accept"})
 
     async def answer_permission(self, key: NativeRequestId, answer: PermissionAnswer) -> None:
         """Answers once; a second answer, or one to a request that is gone, does nothing.
@@ -177,13 +200,20 @@ class Inbound:
         if request is not None and self._peer is not None:
             await self._peer.respond(request.id, result)
 
+    def _settle_later(self, request: _Open, result: Json | None) -> None:
+        """For the reader, which never waits; None: the agent took the request back."""
+        self._jobs.put_nowait({"id": request.id, "method": _SETTLED, "result": result})
+
     async def _answer(self, message: Json) -> None:
         assert self._peer is not None
         method, id_ = as_text(message["method"]), message["id"]
         refuse = partial(self._peer.respond_error, id_)
         try:
-            if method == "$/cancel_request":
-                await refuse(REQUEST_CANCELLED, "the request was cancelled")
+            if method == _SETTLED:
+                if message["result"] is None:
+                    await refuse(REQUEST_CANCELLED, "the request was cancelled")
+                else:
+                    await self._peer.respond(id_, message["result"])
                 return
             serve = self._served.get(method)
             if serve is None:

@@ -193,6 +193,7 @@ class Link:
             await process.wait_exit()
             self._tell_exit(process)
         self._drafts += self._translator.flush()
+        self._complete_all()
         await self._deliver()
 
     def _tell_exit(self, process: Process) -> None:
@@ -244,17 +245,21 @@ class Link:
         except Exception:
             logger.exception("a %s frame could not be translated and is left out", frame.dir)
             return
-        for draft in drafts:
+        self._drafts += drafts
+        if frame.dir in ("stdout_end", "exit"):
+            self._complete_all()
+
+    def _complete_all(self) -> None:
+        for draft in self._drafts:
             if isinstance(draft, ProcessGone):
                 self._complete(draft)
-        self._drafts += drafts
 
     def _complete(self, gone: ProcessGone) -> None:
         death = self.death
         if gone.exit_code is None and gone.signal is None:
             gone.exit_code, gone.signal = death.code, death.signal
-        if gone.stderr_tail is None:
-            gone.stderr_tail = list(death.stderr_tail)
+        # Whole, while the translator saw no more than a person would read.
+        gone.stderr_tail = list(death.stderr_tail) or gone.stderr_tail
 
 
 def session_of(message: Json) -> str:

@@ -167,7 +167,7 @@ def text(words: str) -> PromptSpec:
     return PromptSpec(blocks=(ContentBlock(ContentType.TEXT, text=words),))
 
 
-def steps(*what: list[Any]) -> PromptSpec:
+def steps(*what: object) -> PromptSpec:
     return text(json.dumps(list(what)))
 
 

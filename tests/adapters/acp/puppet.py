@@ -1,13 +1,15 @@
 """An ACP agent that does what the prompt says: used where a test needs one exact message.
 
 A prompt is a JSON list of steps: ["request", method, params], ["notify", method, params], ["raw", text],
-["stderr", text], ["hold"] (until session/cancel), ["exit", code]. It says each answer as one chunk of JSON. Environment:
+["stderr", text], ["hold"] (until session/cancel), ["after-cancel", text] (raw, then its answer), ["mute"] (closes
+stdout and lives on), ["exit", code]. It says each answer as one chunk of JSON. Environment:
 PUPPET_INIT (result of initialize), PUPPET_RESULTS (method -> result), PUPPET_ERRORS (method -> error).
 """
 
 import json
 import os
 import sys
+import time
 from typing import Any, cast
 
 Json = dict[str, Any]
@@ -83,6 +85,15 @@ class Puppet:
                 case ["stderr", text]:
                     sys.stderr.write(text)
                     sys.stderr.flush()
+                case ["mute"]:
+                    os.close(1)
+                    time.sleep(600)
+                case ["after-cancel", text]:
+                    while receive().get("method") != "session/cancel":
+                        pass
+                    sys.stdout.write(text + "\n")
+                    sys.stdout.flush()
+                    self.say(session, self.answer())
                 case ["exit", code]:
                     os._exit(code)
                 case _:

@@ -247,7 +247,7 @@ async def test_a_method_that_the_agent_only_claimed_is_asked_for_once(tmp_path: 
 
 
 async def test_load_is_used_where_resume_was_only_claimed(tmp_path: Path) -> None:
-    can = {"loadSession": True, "sessionCapabilities": {"resume": {}}}
+    can: dict[str, Any] = {"loadSession": True, "sessionCapabilities": {"resume": {}}}
     error = {"session/resume": {"code": -32601, "message": "Method not found"}}
     async with running(**puppet({"agentCapabilities": can}, errors=error)) as (connection, seen):
         assert await connection.resume_session(OLD, spec(tmp_path)) == OLD
@@ -279,7 +279,10 @@ async def test_a_load_waits_where_the_agent_would_destroy_the_session(
     minute = 29_400_000 * 60_000
     monkeypatch.setattr(connection_module, "now_ms", lambda: minute + 59_900)
     how = puppet({"agentCapabilities": {"loadSession": True}})
-    times = {"config": {"min_resume_age_s": 0}, "options": {"native_created_at": minute + 100}}
+    times: dict[str, Any] = {
+        "config": {"min_resume_age_s": 0},
+        "options": {"native_created_at": minute + 100},
+    }
     async with running(**how, **times) as (connection, seen):
         begun = anyio.current_time()
         await connection.resume_session(OLD, spec(tmp_path))

@@ -320,6 +320,19 @@ async def test_a_permission_that_the_agent_takes_back_is_answered_as_cancelled(
     assert [a["error"]["code"] for a in seen.answers()] == [-32800]
 
 
+async def test_a_page_that_was_filled_in_elsewhere_answers_its_question(tmp_path: Path) -> None:
+    ask = {"mode": "url", "message": "?", "url": "http://x/", "elicitationId": "e1"}
+    request = {"jsonrpc": "2.0", "id": 5, "method": "elicitation/create", "params": ask}
+    done = ["notify", "elicitation/complete", {"elicitationId": "e1"}]
+    async with running(**puppet()) as (connection, seen):
+        session = await connection.new_session(spec(tmp_path))
+        await one_turn(connection, seen, session, steps(["raw", json.dumps(request)], done))
+        await seen.until(seen.answers)
+        late = QuestionAnswer(QuestionOutcome.CANCELLED)
+        await connection.answer_question(seen.asked()[0], late)
+    assert [a["result"] for a in seen.answers()] == [{"action": "accept"}]
+
+
 async def test_a_slash_command_is_sent_as_its_text(tmp_path: Path) -> None:
     async with running(**demo(tmp_path)) as (connection, seen):
         session = await connection.new_session(spec(tmp_path))

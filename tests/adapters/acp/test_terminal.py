@@ -127,7 +127,7 @@ def room(tmp_path: Path) -> Workspace:
 
 
 async def _output_of(room: Workspace, **params: Any) -> Json:
-    terminals = Terminals(launch(["agent"]))
+    terminals, output = Terminals(launch(["agent"])), Json()
     with anyio.fail_after(20):
         async with anyio.create_task_group() as terminals.group:
             made = await terminals.create({"sessionId": "s", **params}, room)
