@@ -11,6 +11,7 @@ import signal
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import entry_points, version
 from pathlib import Path
 from typing import cast
@@ -28,7 +29,7 @@ from agentctl.journal.schema import read_boot_id
 from agentctl.journal.store import open_journal
 from agentctl.process.env import redactor
 from agentctl.process.sweep import sweep_async
-from agentctl.rpc.convert import encode_frame, strip_raw
+from agentctl.rpc.convert import FrameEncoder, strip_raw
 from agentctl.rpc.ports import DaemonFacts
 from agentctl.rpc.server import Server
 from agentctl.session.base import ManagerDeps
@@ -38,6 +39,7 @@ from agentctl.session.manager import Manager
 from agentctl.session.ports import Prepared
 from agentctl.transport.recorder import Recorder
 from agentctl_registry.catalog import Catalog
+from agentctl_registry.discovery import Discovery
 from agentctl_registry.launch import build_launch
 from agentctl_registry.overlay import prepare_home
 
@@ -151,8 +153,9 @@ async def running(settings: Settings) -> AsyncGenerator[Sequence[str]]:
             age_s=settings.retention_days * 86_400,
             size=settings.retention_bytes,
         )
-        async with open_journal(data_dir / "journal.db", encode=encode_frame, rule=rule) as journal:
-            encode_frame.journal_id = journal.id
+        encode = FrameEncoder()
+        async with open_journal(data_dir / "journal.db", encode=encode, rule=rule) as journal:
+            encode.journal_id = journal.id
             hub = Hub(journal, strip_raw=strip_raw)
             catalog = await anyio.to_thread.run_sync(
                 lambda: Catalog.load(user=settings.user_registry, project=settings.registry)
@@ -178,7 +181,15 @@ async def running(settings: Settings) -> AsyncGenerator[Sequence[str]]:
                 group.start_soon(catalog.watch)
                 addresses = settings.listen or [default_address(data_dir)]
                 facts = DaemonFacts(settings=settings, version=version("agentctl"))
-                server = Server(manager, hub, catalog, journal, facts, addresses=addresses)
+                server = Server(
+                    manager,
+                    hub,
+                    catalog,
+                    journal,
+                    facts,
+                    addresses=addresses,
+                    discover=partial(Discovery().discover, base=os.environ, home=Path.home()),
+                )
                 async with server:
                     yield server.addresses
                 group.cancel_scope.cancel()

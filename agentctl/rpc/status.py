@@ -3,7 +3,6 @@
 The server uses it one way, the client the other. It refuses to know who raised what.
 """
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -31,8 +30,6 @@ from agentctl.core.errors import (
     Unauthenticated,
     Unsupported,
 )
-
-log = logging.getLogger(__name__)
 
 DOMAIN = "agentctl"
 DETAILS_KEY = "grpc-status-details-bin"
@@ -124,17 +121,19 @@ def code_of(error: AgentctlError) -> grpc.StatusCode:
     return next(BY_CLASS[kind] for kind in type(error).__mro__ if kind in BY_CLASS)
 
 
-def to_status(error: BaseException) -> Status:
-    """Turns any error into a status; one that is not ours is logged and told as SERVER_ERROR."""
-    if not isinstance(error, AgentctlError):
-        log.error("a call failed for a reason of our own", exc_info=error)
-        error = DaemonFailed(
-            "The daemon failed to answer this call: its log says why. Try again, and report it "
-            "when it happens twice."
-        )
+def to_status(error: AgentctlError) -> Status:
+    """Turns an error into what travels of it."""
     code = code_of(error)
     message = clip_status(error.message or error.reason)
     return Status(code, message, _details(code, message, error))
+
+
+def unexpected() -> DaemonFailed:
+    """What a client is told of an error that is not its business; the log has the rest."""
+    return DaemonFailed(
+        "The daemon failed to answer this call: its log says why. Try again, and report it when "
+        "it happens twice."
+    )
 
 
 def clip_status(message: str) -> str:

@@ -1,0 +1,72 @@
+"""Owns the services Approvals and Questions; rules are shown, other changes of them not served."""
+
+from agentctl import v1
+from agentctl.rpc.calls import Calls, Context
+from agentctl.rpc.records import approval_message, question_message, rule_message
+from agentctl.rpc.requests import answer, need, page_size, respond
+from agentctl.session.api import ApprovalsApi, ManagerApi
+
+
+class ApprovalsService:
+    """Permission requests of agents, and the rules that answer them."""
+
+    def __init__(self, manager: ManagerApi, calls: Calls) -> None:
+        self._manager = manager
+        self._calls = calls
+
+    async def list(
+        self, request: v1.ListApprovalsRequest, context: Context
+    ) -> v1.ListApprovalsResponse:
+        records, token = await self._manager.list_approvals(
+            session_id=request.session_id,
+            open_only=not request.include_resolved,
+            after=request.page_token,
+            limit=page_size(request.page_size),
+        )
+        return v1.ListApprovalsResponse(
+            approvals=[approval_message(record) for record in records], next_page_token=token
+        )
+
+    async def respond(self, request: v1.RespondRequest, context: Context) -> v1.Approval:
+        record = await self._calls.change(self._manager.respond(respond(request)))
+        return approval_message(record)
+
+    async def list_rules(
+        self, request: v1.ListRulesRequest, context: Context
+    ) -> v1.ListRulesResponse:
+        session = await self._manager.get_session(need(request.session_id, "session_id"))
+        return v1.ListRulesResponse(rules=[rule_message(rule) for rule in session.rules])
+
+
+class QuestionsService:
+    """Questions of agents."""
+
+    def __init__(self, manager: ApprovalsApi, calls: Calls) -> None:
+        self._manager = manager
+        self._calls = calls
+
+    async def list(
+        self, request: v1.ListQuestionsRequest, context: Context
+    ) -> v1.ListQuestionsResponse:
+        records, token = await self._manager.list_questions(
+            session_id=request.session_id,
+            open_only=not request.include_resolved,
+            after=request.page_token,
+            limit=page_size(request.page_size),
+        )
+        return v1.ListQuestionsResponse(
+            questions=[question_message(record) for record in records], next_page_token=token
+        )
+
+    async def answer(
+        self, request: v1.AnswerQuestionRequest, context: Context
+    ) -> v1.QuestionRecord:
+        record = await self._calls.change(self._manager.answer_question(answer(request)))
+        return question_message(record)
+
+    async def reject(
+        self, request: v1.RejectQuestionRequest, context: Context
+    ) -> v1.QuestionRecord:
+        question_id = need(request.question_id, "question_id")
+        call = self._manager.reject_question(question_id, reason=request.reason)
+        return question_message(await self._calls.change(call))

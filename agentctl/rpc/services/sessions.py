@@ -1,0 +1,125 @@
+"""Owns the Sessions service; what it has no method for is not served."""
+
+from agentctl import v1
+from agentctl.core.errors import Invalid
+from agentctl.rpc.calls import Calls, Context
+from agentctl.rpc.records import native_message, session_message
+from agentctl.rpc.requests import (
+    create_session,
+    need,
+    optional,
+    page_of,
+    page_size,
+    session_filter,
+    session_spec,
+    session_update,
+    timeout,
+)
+from agentctl.rpc.waiting import wait_ms
+from agentctl.session.api import ManagerApi
+from agentctl.session.records import SessionRecord
+
+
+class SessionsService:
+    """Conversations with agents."""
+
+    def __init__(self, manager: ManagerApi, calls: Calls) -> None:
+        self._manager = manager
+        self._calls = calls
+
+    async def create(self, request: v1.CreateSessionRequest, context: Context) -> v1.Session:
+        wait = timeout(request, "wait_timeout_ms")
+        asked = create_session(request)
+        record = await self._calls.change(self._manager.create_session(asked))
+        return await self._ready(record, request.wait_ready, wait, context)
+
+    async def resume(self, request: v1.ResumeSessionRequest, context: Context) -> v1.Session:
+        wait = timeout(request, "wait_timeout_ms")
+        entry_id, native = request.entry_id, request.native_session_id
+        if bool(request.session_id) == bool(entry_id or native):
+            raise Invalid(
+                "give either session_id, or entry_id and native_session_id.",
+                metadata={"field": "session_id"},
+            )
+        spec = None
+        if not request.session_id:
+            need(native, "native_session_id")
+            spec = session_spec(request.create, entry_id=need(entry_id, "entry_id"))
+        call = self._manager.resume_session(
+            request.session_id, entry_id=entry_id, native_session_id=native, spec=spec
+        )
+        record = await self._calls.change(call)
+        return await self._ready(record, request.wait_ready, wait, context)
+
+    async def fork(self, request: v1.ForkSessionRequest, context: Context) -> v1.Session:
+        wait = timeout(request, "wait_timeout_ms")
+        session_id = need(request.session_id, "session_id")
+        call = self._manager.fork_session(session_id, name=request.name)
+        record = await self._calls.change(call)
+        return await self._ready(record, request.wait_ready, wait, context)
+
+    async def _ready(
+        self, record: SessionRecord, wanted: bool, wait: int | None, context: Context
+    ) -> v1.Session:
+        if wanted:
+            record = await self._manager.wait_ready(record.id, wait_ms(wait, context))
+        return session_message(record)
+
+    async def resolve(self, request: v1.ResolveSessionRequest, context: Context) -> v1.Session:
+        if not (request.key or request.native_session_id or request.name or request.project):
+            raise Invalid(
+                "give a key, a native_session_id, or a name with its project.",
+                metadata={"field": "key"},
+            )
+        record = await self._manager.resolve_session(
+            key=request.key,
+            native_session_id=request.native_session_id,
+            name=request.name,
+            project=request.project,
+        )
+        return session_message(record)
+
+    async def get(self, request: v1.GetSessionRequest, context: Context) -> v1.Session:
+        record = await self._manager.get_session(need(request.session_id, "session_id"))
+        return session_message(record)
+
+    async def list(
+        self, request: v1.ListSessionsRequest, context: Context
+    ) -> v1.ListSessionsResponse:
+        records, token = await self._manager.list_sessions(
+            session_filter(request), after=request.page_token, limit=page_size(request.page_size)
+        )
+        return v1.ListSessionsResponse(
+            sessions=[session_message(record) for record in records], next_page_token=token
+        )
+
+    async def list_native(
+        self, request: v1.ListNativeRequest, context: Context
+    ) -> v1.ListNativeResponse:
+        agent = need(request.agent, "agent")
+        call = self._manager.list_native(agent, optional(request, "workspace"))
+        sessions = await self._calls.change(call)
+        page, token = page_of(
+            sessions, lambda each: each.native_session_id, request.page_size, request.page_token
+        )
+        return v1.ListNativeResponse(
+            sessions=[native_message(each) for each in page], next_page_token=token
+        )
+
+    async def update(self, request: v1.UpdateSessionRequest, context: Context) -> v1.Session:
+        session_id = need(request.session_id, "session_id")
+        call = self._manager.update_session(session_id, session_update(request))
+        return session_message(await self._calls.change(call))
+
+    async def close(self, request: v1.CloseSessionRequest, context: Context) -> v1.Session:
+        call = self._manager.close_session(
+            need(request.session_id, "session_id"), reason=request.reason, force=request.force
+        )
+        return session_message(await self._calls.change(call))
+
+    async def delete(
+        self, request: v1.DeleteSessionRequest, context: Context
+    ) -> v1.DeleteSessionResponse:
+        session_id = need(request.session_id, "session_id")
+        await self._calls.change(self._manager.delete_session(session_id, native=request.native))
+        return v1.DeleteSessionResponse()
