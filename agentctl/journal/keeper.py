@@ -24,8 +24,12 @@ logger = logging.getLogger(__name__)
 # A checkpoint inside a commit costs 5 ms at p99; every 4 MiB on this thread, the WAL stays small.
 CHECKPOINT_BYTES = 4 * 1024 * 1024
 
-# Under steady writing PASSIVE never gets to the WAL's end: here writers wait once for the rest.
+# Under steady writing PASSIVE never gets to the WAL's end: here appends wait once for the rest.
 WAL_BYTES = 64 * 1024 * 1024
+
+# How long appends wait for readers of the old WAL to end; a page takes them a few ms. After a longer
+# scan the next round tries again.
+TRUNCATE_WAIT_MS = 100
 
 # Retention is of days and gigabytes: a minute more or less is nothing to anybody.
 RETENTION_INTERVAL_S = 60.0
@@ -121,7 +125,8 @@ class Keeper:
         self._written = 0
         _, pages, _ = self._conn.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         if pages * self._page > self._intervals.wal_bytes:
-            self._conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            # From here it would wait for the writer, and a busy writer would not let it in.
+            self._step(_truncate, bare=True)
 
     def tidy(self) -> None:
         """Runs retention to its end, in steps between which appends get their turn."""
@@ -131,9 +136,20 @@ class Keeper:
         while self._step(lambda conn, _: retention.vacuum(conn)):
             pass
 
-    def _step(self, work: Callable[[sqlite3.Connection, Names], bool]) -> bool:
+    def _step(
+        self, work: Callable[[sqlite3.Connection, Names], bool], *, bare: bool = False
+    ) -> bool:
         if self._stopping:
             return False
         done: concurrent.futures.Future[Any] = concurrent.futures.Future()
-        self._writer.put(Task(work, done))
+        self._writer.put(Task(work, done, bare))
         return done.result(STEP_TIMEOUT_S)
+
+
+def _truncate(conn: sqlite3.Connection, _: Names) -> bool:
+    """Moves what PASSIVE left behind and empties the WAL; False when readers were in its way."""
+    conn.execute(f"PRAGMA busy_timeout = {TRUNCATE_WAIT_MS}")
+    try:
+        return not conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+    finally:
+        conn.execute(f"PRAGMA busy_timeout = {int(schema.BUSY_TIMEOUT_S * 1000)}")

@@ -57,12 +57,13 @@ def expire(conn: sqlite3.Connection, rule: Retention, now_ms: int) -> bool:
 
 
 def _older(conn: sqlite3.Connection, ts: int) -> int:
-    """The last seq of which the clock says that it was written before `ts`."""
-    newest = conn.execute("SELECT max(ts) FROM clock").fetchone()[0]
-    if newest is not None and newest + CLOCK_STEP_MS <= ts:
-        return conn.execute("SELECT head FROM meta").fetchone()[0]
-    row = conn.execute("SELECT max(seq) - 1 FROM clock WHERE ts <= ?", (ts,)).fetchone()
-    return row[0] or 0
+    """The last seq of which it is certain that it was written before `ts`.
+
+    An event is at most a step younger than the clock's row before it: else it had got its own.
+    """
+    row = conn.execute("SELECT min(seq) - 1 FROM clock WHERE ts > ?", (ts - CLOCK_STEP_MS,))
+    seq = row.fetchone()[0]
+    return conn.execute("SELECT head FROM meta").fetchone()[0] if seq is None else seq
 
 
 def _delete(conn: sqlite3.Connection, rows: list[tuple[int, int, int]]) -> int:

@@ -188,8 +188,9 @@ def explained(error: sqlite3.Error, path: Path) -> AgentctlError:
     if is_full(error, path):
         return disk_full(path)
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    what = " ".join(str(error).split())
     if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
-        return not_writable(path.parent, OSError(0, str(error)))
+        return not_writable(path.parent, OSError(0, what))
     if code == sqlite3.SQLITE_BUSY:
         return DaemonFailed(
             f"The journal {path} is locked by another program: close what has it open, then try"
@@ -197,11 +198,11 @@ def explained(error: sqlite3.Error, path: Path) -> AgentctlError:
         )
     if type(error) is not sqlite3.DatabaseError:
         return DaemonFailed(
-            f"The journal {path} could not be used ({error}): see the daemon's log, and check the"
+            f"The journal {path} could not be used ({what}): see the daemon's log, and check the"
             " disk."
         )
     return DaemonFailed(
-        f"The journal {path} is damaged ({error}): move the file and its -wal away and start"
+        f"The journal {path} is damaged ({what}): move the file and its -wal away and start"
         " again; a new journal begins, and old cursors will be told of a gap."
     )
 

@@ -45,10 +45,11 @@ class Append:
 
 @dataclass(slots=True)
 class Task:
-    """Work on the write connection, a transaction of its own."""
+    """Work on the write connection: a transaction of its own, or `bare` without one."""
 
     work: Work
     done: concurrent.futures.Future[Any]
+    bare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,9 +253,11 @@ class Writer:
         if not task.done.set_running_or_notify_cancel():
             return
         try:
-            self._conn.execute("BEGIN IMMEDIATE")
+            if not task.bare:
+                self._conn.execute("BEGIN IMMEDIATE")
             result = task.work(self._conn, self._names)
-            self._conn.execute("COMMIT")
+            if not task.bare:
+                self._conn.execute("COMMIT")
         except sqlite3.Error as error:
             self._roll_back()
             task.done.set_exception(schema.explained(error, self._path))
