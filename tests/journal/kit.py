@@ -36,7 +36,7 @@ def decode(data: bytes) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for start, end, number in walk(data):
         body = data[start:end]
-        told = json.loads(body[body.index(b"{") :])
+        told = json.loads(body[body.index(b'{"seq') :])
         found.append({**told, "type": list(EventType)[number - 1]})
     return found
 
