@@ -266,13 +266,17 @@ class AcpTranslator:
         return (Draft(update, view.id),)
 
     def _answered(self, msg: Json) -> Drafts:
-        ours = self._ours.pop(request_key(msg.get("id")), None)
+        key = request_key(msg.get("id"))
+        if key not in self._ours and isinstance(msg.get("id"), str):
+            # Some agents give our numbers back as text.
+            key = NativeRequestId(msg["id"])
+        ours = self._ours.pop(key, None)
         error = as_object(msg.get("error"))
         if ours is None:
             said = words_of(error) or "an answer"
             return (_note(f"The agent answered nothing that was asked: {said}", msg),)
         if ours.method == "session/prompt":
-            return self._prompt_answered(ours, NativeTurnId(request_key(msg.get("id"))), msg)
+            return self._prompt_answered(ours, NativeTurnId(key), msg)
         if "error" in msg:
             return self._refused(ours, error, msg)
         handle = self._answers.get(ours.method)
