@@ -23,7 +23,6 @@ from agentctl_adapters.acp.failures import command_line, handshake_timeout
 from agentctl_adapters.acp.handshake import ClientCapabilities, initialize
 from agentctl_adapters.acp.inbound import Inbound
 from agentctl_adapters.acp.link import Link
-from agentctl_adapters.acp.requests import Json
 
 # The slowest known agent needs 3 s, ten times that on a busy machine.
 HANDSHAKE_TIMEOUT_S = 60.0
@@ -48,20 +47,9 @@ async def connect(
     """
     offer = ClientCapabilities.from_config(launch.entry.protocol_config)
     inbound = Inbound(launch, offer)
-    connection: AcpConnection | None = None
-
-    def on_notification(message: Json) -> None:
-        if connection is not None:
-            connection.on_notification(message)
-
-    link = Link(
-        launch,
-        translator,
-        sink,
-        on_request=inbound.on_request,
-        on_notification=on_notification,
-    )
+    link = Link(launch, translator, sink, inbound.on_request)
     connection = AcpConnection(launch, link, inbound, progress)
+    link.on_notification = connection.on_notification
     async with AsyncExitStack() as starting:
         await _take_turn(starting, launch, progress)
         async with _running(launch, link, inbound):

@@ -75,15 +75,14 @@ class Link:
         launch: Launch,
         translator: Translator,
         sink: Sink,
-        *,
         on_request: OnMessage,
-        on_notification: OnMessage,
     ) -> None:
         self._launch = launch
         self._translator = translator
         self._sink = sink
         self._on_request = on_request
-        self._on_notification = on_notification
+        self.on_notification: OnMessage = _nobody
+        self._tap = launch.tap
         self._drafts: list[AnyDraft] = []
         self._sink_lock = anyio.Lock(fast_acquire=True)
         self._waiting = anyio.Event()
@@ -164,7 +163,7 @@ class Link:
         if "id" in message:
             self._on_request(message)
         else:
-            self._on_notification(message)
+            self.on_notification(message)
         self._feed(Frame("from_agent", message))
 
     async def _receive(self) -> Sequence[bytes | Oversized]:
@@ -229,17 +228,26 @@ class Link:
     def _log(self, frame: Frame) -> None:
         if self._limit.admit(anyio.current_time()):
             self._feed(frame)
-        elif self._launch.tap is not None:
-            self._launch.tap(frame)
+        else:
+            self._record(frame)
         self._waiting.set()
 
     def _skipped(self, line: Oversized) -> None:
         text = f"{self._launch.entry.id} sent a line of {line.size} bytes, which was skipped"
         self._drafts.append(Draft(Error("LINE_TOO_LONG", text)))
 
+    def _record(self, frame: Frame) -> None:
+        if self._tap is None:
+            return
+        try:
+            self._tap(frame)
+        except Exception:
+            logger.exception("the recording of %s ends here", self._launch.entry.id)
+            self._tap = None
+
     def _feed(self, frame: Frame) -> None:
-        if self._launch.tap is not None:
-            self._launch.tap(frame)
+        if self._tap is not None:
+            self._record(frame)
         try:
             drafts = self._translator.feed(frame)
         except Exception:
@@ -260,6 +268,10 @@ class Link:
             gone.exit_code, gone.signal = death.code, death.signal
         # Whole, while the translator saw no more than a person would read.
         gone.stderr_tail = list(death.stderr_tail) or gone.stderr_tail
+
+
+def _nobody(_message: Json) -> None:
+    """Before the connection is there, the agent has nothing to notify it of."""
 
 
 def session_of(message: Json) -> str:

@@ -3,7 +3,8 @@
 A prompt is a JSON list of steps: ["request", method, params], ["notify", method, params], ["raw", text],
 ["stderr", text], ["hold"] (until session/cancel), ["after-cancel", text] (raw, then its answer), ["mute"] (closes
 stdout and lives on), ["exit", code]. It says each answer as one chunk of JSON. Environment:
-PUPPET_INIT (result of initialize), PUPPET_RESULTS (method -> result), PUPPET_ERRORS (method -> error).
+PUPPET_INIT (result of initialize), PUPPET_RESULTS (method -> result), PUPPET_ERRORS (method -> error), PUPPET_TEXT_IDS
+(gives ids back as text).
 """
 
 import json
@@ -16,6 +17,8 @@ Json = dict[str, Any]
 
 
 def send(message: Json) -> None:
+    if "PUPPET_TEXT_IDS" in os.environ and "method" not in message:
+        message = {**message, "id": str(message["id"])}
     sys.stdout.buffer.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
     sys.stdout.buffer.flush()
 

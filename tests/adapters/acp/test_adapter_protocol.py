@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from agentctl.core.adapter import (
     AnyDraft,
     Connection,
     Draft,
+    Frame,
     PermissionAnswer,
     ProcessGone,
     ProcessStarted,
@@ -149,7 +151,11 @@ async def test_a_permission_that_crosses_our_cancel_is_answered_as_cancelled(
         await connection.cancel(session)
         await seen.until(seen.ends)
         assert '{"outcome": {"outcome": "cancelled"}}' in seen.said()
-        again: list[object] = ["request", "session/request_permission", {"toolCall": {}, "options": options}]
+        again: list[object] = [
+            "request",
+            "session/request_permission",
+            {"toolCall": {}, "options": options},
+        ]
         await connection.prompt(session, steps(again))
         await seen.until(lambda: len(seen.asked()) == 2)
         await connection.answer_permission(
@@ -215,3 +221,54 @@ async def test_a_death_right_after_the_last_word_loses_nothing(tmp_path: Path) -
         await seen.until(seen.gone)
         assert seen.said().endswith('"last words"')
         assert seen.gone()[0].exit_code == 4
+
+
+async def test_a_recording_that_fails_ends_alone(tmp_path: Path) -> None:
+    seen, told = Seen(), 0
+
+    def tap(_frame: Frame) -> None:
+        nonlocal told
+        told += 1
+        raise OSError("disk full")
+
+    start = replace(launch(**puppet(), seen=seen), tap=tap)
+    with anyio.fail_after(PATIENCE_S):
+        async with connect(start, Spy(), seen.sink, print) as connection:
+            session = await connection.new_session(spec(tmp_path))
+            await connection.prompt(session, steps("hi"))
+            await seen.until(lambda: any("end_turn" in str(draft) for draft in seen.drafts))
+    assert told == 1
+
+
+async def test_a_translator_that_fails_costs_one_frame(tmp_path: Path) -> None:
+    class Faulty(Spy):
+        def feed(self, frame: Frame) -> Sequence[AnyDraft]:
+            if "poison" in str(frame.msg):
+                raise LookupError("a mistake of ours")
+            return super().feed(frame)
+
+    seen = Seen()
+    with anyio.fail_after(PATIENCE_S):
+        async with connect(launch(**puppet(), seen=seen), Faulty(), seen.sink, print) as connection:
+            session = await connection.new_session(spec(tmp_path))
+            await connection.prompt(session, steps("poison"))
+            await seen.until(seen.ends)
+            await one_turn(connection, seen, session, steps("fine"))
+    told = "".join(str(draft) for draft in seen.drafts)
+    assert "poison" not in told
+    assert "fine" in told
+
+
+async def test_an_agent_that_gives_ids_back_as_text_is_understood(tmp_path: Path) -> None:
+    seen = Seen()
+    how = puppet()
+    start = launch(how["argv"], env={**how["env"], "PUPPET_TEXT_IDS": "1"}, seen=seen)
+    with anyio.fail_after(PATIENCE_S):
+        async with PROTOCOL.connect(start, seen.sink, print) as connection:
+            session = await connection.new_session(spec(tmp_path))
+            await connection.prompt(session, steps("hi"))
+            await seen.until(lambda: _of(seen.drafts, TurnEnded))
+    (started,), (ended,) = _of(seen.drafts, TurnStarted), _of(seen.drafts, TurnEnded)
+    assert isinstance(started, TurnStarted)
+    assert isinstance(ended, TurnEnded)
+    assert started.turn == ended.turn

@@ -343,6 +343,18 @@ async def test_a_slash_command_is_sent_as_its_text(tmp_path: Path) -> None:
     assert seen.sent("session/prompt")[0]["prompt"] == [{"type": "text", "text": "/history"}]
 
 
+async def test_compacting_uses_the_command_that_the_agent_has_for_it(tmp_path: Path) -> None:
+    commands = [{"name": "compress", "description": "Shorten the context"}]
+    update = {"sessionUpdate": "available_commands_update", "availableCommands": commands}
+    tell = ["notify", "session/update", {"sessionId": "puppet-1", "update": update}]
+    async with running(**puppet()) as (connection, seen):
+        session = await connection.new_session(spec(tmp_path))
+        await one_turn(connection, seen, session, steps(tell))
+        await connection.prompt(session, PromptSpec(compact=True))
+        await seen.until(lambda: len(seen.sent("session/prompt")) == 2)
+    assert seen.sent("session/prompt")[1]["prompt"][0]["text"] == "/compress"
+
+
 async def test_nothing_can_be_said_into_a_running_turn(tmp_path: Path) -> None:
     async with running(fake("plain")) as (connection, _):
         session = await connection.new_session(spec(tmp_path))
