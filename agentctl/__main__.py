@@ -1,0 +1,19 @@
+"""Owns the entry of the program `agentctl`: it hands over to the command line."""
+
+import os
+import sys
+
+# grpc's fork handlers cost each spawn and can hang a child; they are read once, when grpc loads.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+# Its notes on the command line's stderr help nobody who uses agentctl.
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+
+
+def main() -> None:
+    from agentctl.cli.app import run
+
+    sys.exit(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

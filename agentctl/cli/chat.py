@@ -1,0 +1,132 @@
+"""Owns the command `chat`: a conversation at the terminal, one prompt after the other."""
+
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agentctl.cli import completion, inputs, options
+from agentctl.cli.state import go
+
+if TYPE_CHECKING:
+    from agentctl.client import AgentCtl
+
+LEAVE = frozenset({"/exit", "/quit"})
+
+
+def chat(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="AGENT|SESSION",
+            help="An entry to start, or an open session.",
+            autocompletion=completion.entries_or_sessions,
+        ),
+    ],
+    workspace: options.Workspace = None,
+    model: options.Model = None,
+    mode: options.Mode = None,
+    approve: options.ApproveOption = None,
+    mcp_config: options.McpConfig = None,
+) -> None:
+    """Talks with an agent; answers its requests at the keyboard. /exit or Ctrl-D leaves.
+
+    A session that was made here is closed at the end; one that was there stays.
+
+    \b
+    Examples:
+      agentctl chat gemini --workspace ~/api
+      agentctl chat ses_01k…9c4f
+    """
+
+    async def work(client: "AgentCtl") -> None:
+        session_id, ours = await _open(client, target, workspace, model, mode, approve, mcp_config)
+        try:
+            await _talk(client, session_id)
+        finally:
+            if ours:
+                await _close(client, session_id)
+
+    go(work, start=True)
+
+
+async def _open(
+    client: "AgentCtl",
+    target: str,
+    workspace: Any,
+    model: str | None,
+    mode: str | None,
+    approve: str | None,
+    mcp_config: Any,
+) -> tuple[str, bool]:
+    """(session, whether we made it)."""
+    from agentctl.cli.ids import is_full, resolve
+    from agentctl.cli.starting import watched
+
+    entries = {each.entry_id for each in (await client.registry.list(page_size=1000)).entries}
+    if target not in entries:
+        known = await resolve(client, "session", target)
+        if is_full(known):
+            return known, False
+    starting = client.sessions.create(
+        target,
+        inputs.workspace(workspace),
+        model=model,
+        mode=mode,
+        policy=approve or "",
+        mcp_servers=inputs.mcp_servers(mcp_config),
+        env=await inputs.caller_env(client, target),
+        wait_ready=True,
+    )
+    return (await watched(client, target, starting)).session_id, True
+
+
+async def _talk(client: "AgentCtl", session_id: str) -> None:
+    from agentctl.cli.follow import What
+    from agentctl.cli.following import follow
+
+    while True:
+        line = await _read()
+        if line is None or line.strip() in LEAVE:
+            return
+        if not line.strip():
+            continue
+        after = (await client.daemon.get_info()).head_cursor
+        made = await client.runs.create(session_id, line)
+        await follow(client, What(session_id, made.run.run_id, after), as_json=False)
+
+
+async def _read() -> str | None:
+    """The next prompt; None at the end of the input. Lines that end with a backslash go on."""
+    import anyio
+
+    if sys.stdin.isatty():
+        # Gives history and editing to input().
+        importlib.import_module("readline")
+
+    def ask() -> str | None:
+        lines: list[str] = []
+        try:
+            while True:
+                prompt = ("… " if lines else "> ") if sys.stdin.isatty() else ""
+                line = input(prompt)
+                lines.append(line.removesuffix("\\"))
+                if not line.endswith("\\"):
+                    return "\n".join(lines)
+        except EOFError:
+            return "\n".join(lines) if lines else None
+
+    return await anyio.to_thread.run_sync(ask, abandon_on_cancel=True)
+
+
+async def _close(client: "AgentCtl", session_id: str) -> None:
+    import anyio
+
+    # The stop ladder of an agent takes up to 20 s; nobody wants to wait longer at an exit.
+    with anyio.move_on_after(30, shield=True):
+        await client.sessions.close(session_id)
+
+
+COMMANDS: Sequence[Any] = (chat,)

@@ -1,0 +1,122 @@
+"""Owns starting the daemon in the background and waiting until it serves; knows no API.
+
+Two starts at once give one daemon: the lock on the data directory lets one through, and the other
+caller finds the socket of the first.
+"""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentctl.core.errors import DaemonFailed
+
+if TYPE_CHECKING:
+    from agentctl.config import Settings
+
+# A cold start is 0.6 s; a boot sweep or the migration of a large journal on a slow disk takes longer.
+READY_S = 30.0
+
+# Between two looks at the socket: a start should not feel rounded up.
+LOOK_S = 0.02
+
+# A daemon that answers at all takes a connection at once, also under load.
+CONNECT_S = 2.0
+
+
+def answers(address: str) -> bool:
+    """Whether something accepts connections at a `unix:` address."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(CONNECT_S)
+        try:
+            probe.connect(address.removeprefix("unix:"))
+        except OSError:
+            return False
+        return True
+
+
+def log_file(settings: "Settings") -> Path:
+    return settings.data_dir / "daemon.log"
+
+
+def ensure(address: str, settings: "Settings", arguments: Sequence[str] = ()) -> int | None:
+    """Starts a daemon when none answers at its Unix socket, and waits until it does.
+
+    Args:
+        arguments: further arguments of `agentctl serve`.
+
+    Returns:
+        The pid of the daemon that this call started, None when there was one.
+
+    Raises:
+        DaemonFailed: it ended or did not serve in time; the message holds its last words.
+    """
+    if answers(address):
+        return None
+    log = log_file(settings)
+    try:
+        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise DaemonFailed(
+            f"Cannot write to the data directory {settings.data_dir} ({error.strerror}): make it "
+            "writable for this user or choose another with --data-dir."
+        ) from error
+    try:
+        offset = os.fstat(handle).st_size
+        daemon = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "agentctl",
+                "serve",
+                "--data-dir",
+                str(settings.data_dir),
+                *arguments,
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=handle,
+            stderr=handle,
+            cwd="/",
+            start_new_session=True,
+        )
+    finally:
+        os.close(handle)
+    return _wait(daemon, address, log, offset)
+
+
+def _wait(daemon: "subprocess.Popen[bytes]", address: str, log: Path, offset: int) -> int | None:
+    deadline = time.monotonic() + READY_S
+    while time.monotonic() < deadline:
+        ended = daemon.poll() is not None
+        if answers(address):
+            # It outlives us: nobody is to wait for it, and Popen would complain that nobody did.
+            daemon.returncode = daemon.returncode or 0
+            return None if ended else daemon.pid
+        words = _last_words(log, offset) if ended else ""
+        if ended and "Another daemon" not in words:
+            raise DaemonFailed(
+                f"The daemon did not start: {words or 'it said nothing'} (its log: {log})"
+            )
+        time.sleep(LOOK_S)
+    if daemon.poll() is None:
+        daemon.kill()
+        daemon.wait()
+    raise DaemonFailed(
+        f"The daemon does not answer at {address} within {READY_S:.0f} s: see {log}, or run "
+        "`agentctl serve` to watch it start."
+    )
+
+
+def _last_words(log: Path, offset: int) -> str:
+    with suppress(OSError), log.open("rb") as file:
+        file.seek(offset)
+        lines = file.read(65536).decode("utf-8", "replace").strip().splitlines()
+        told = [line for line in lines if line.startswith("error: ")] or lines[-1:]
+        return told[-1].removeprefix("error: ") if told else ""
+    return ""

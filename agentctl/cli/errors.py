@@ -1,0 +1,66 @@
+"""Owns how an error looks: one sentence, what to type next, the reason code; and its exit code."""
+
+import sys
+from typing import Any, NoReturn
+
+import typer
+
+from agentctl.core.errors import AgentctlError, Invalid
+
+FAILED = 1
+USAGE = 2
+DENIED = 3
+TIMED_OUT = 124
+CANCELLED = 130
+
+# typer exports only the leaf; its base is the class of every mistake on a command line.
+USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
+
+
+def usage(message: str) -> NoReturn:
+    """Ends with exit code 2 and one sentence."""
+    raise Invalid(message, reason="INVALID_PARAMETERS", metadata={"usage": "1"})
+
+
+def show(message: str, reason: str = "") -> None:
+    """Prints one error on stderr."""
+    from agentctl.cli.out import err, width
+
+    text = " ".join(message.split())
+    text = f"error: {text}"
+    room = width(sys.stderr) - len(text.split("\n")[-1]) - len(reason)
+    gap = " " * max(room, 2) if err().is_terminal else "  "
+    line = err().text(text[:6], "bold red") + text[6:]
+    err().line(line + (gap + err().text(reason, "dim") if reason else ""))
+
+
+def report(error: BaseException) -> int:
+    """Prints the error of a command and returns its exit code.
+
+    Raises:
+        BaseException: the error itself, when it is none that a user can cause.
+    """
+    if isinstance(error, AgentctlError):
+        show(error.message, error.reason)
+        return USAGE if error.metadata.get("usage") else FAILED
+    if isinstance(error, USAGE_ERROR):
+        told: Any = error
+        path = told.ctx.command_path if told.ctx is not None else "agentctl"
+        message = told.format_message().rstrip(".")
+        if message:
+            show(f"{message}. ({path} --help)", "USAGE")
+        return USAGE
+    if isinstance(error, typer.Exit):
+        return error.exit_code
+    if isinstance(error, (KeyboardInterrupt, typer.Abort)):
+        return CANCELLED
+    if isinstance(error, BrokenPipeError):
+        return FAILED
+    if isinstance(error, BaseExceptionGroup):
+        inner: Any = error.exceptions  # pyright: ignore[reportUnknownMemberType]  of any kind
+        if len(inner) == 1:
+            return report(inner[0])
+    if isinstance(error, OSError) and error.filename is not None:
+        show(f"{error.filename}: {error.strerror}.", "INVALID_PARAMETERS")
+        return FAILED
+    raise error

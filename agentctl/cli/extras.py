@@ -1,0 +1,226 @@
+"""Owns the commands on what sessions and agents hold: artifacts, stats, models, tools, auth, replay.
+
+What the daemon does not serve yet, it says itself.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agentctl.cli import completion, options
+from agentctl.cli.state import go
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+    from agentctl.client import AgentCtl
+
+OfSession = Annotated[
+    str | None,
+    typer.Option(
+        "--session", metavar="S", help="Of a session.", autocompletion=completion.sessions
+    ),
+]
+
+
+def artifacts(
+    artifact: Annotated[str | None, typer.Argument(help="One to download.")] = None,
+    session: OfSession = None,
+    run: Annotated[
+        str | None, typer.Option(metavar="R", help="Of a run.", autocompletion=completion.runs)
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to save it.")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Lists what runs made, or downloads one.
+
+    \b
+    Examples:
+      agentctl artifacts --session 9c4f
+      agentctl artifacts art_01k…9c4f --output change.patch
+    """
+
+    async def work(client: "AgentCtl") -> None:
+        from agentctl.cli.ids import resolve
+
+        if artifact is not None:
+            await _download(client, artifact, output)
+            return
+        where = await resolve(client, "session", session) if session else ""
+        whose = await resolve(client, "run", run) if run else ""
+        found = await client.artifacts.list(session_id=where, run_id=whose)
+        _show(found.artifacts, ("artifact_id", "kind", "size", "title"), as_json)
+
+    go(work, start=True)
+
+
+async def _download(client: "AgentCtl", artifact: str, output: Path | None) -> None:
+    import sys
+
+    import anyio
+
+    if output is None:
+        async for chunk in client.artifacts.download(artifact):
+            sys.stdout.buffer.write(chunk.data)
+        sys.stdout.buffer.flush()
+        return
+    async with await anyio.open_file(output, "wb") as file:
+        async for chunk in client.artifacts.download(artifact):
+            await file.write(chunk.data)
+
+
+def stats(
+    session: OfSession = None,
+    entry: Annotated[str, typer.Option(metavar="ENTRY", help="Of this entry.")] = "",
+    as_json: options.Json = False,
+) -> None:
+    """Shows what was used: runs, tokens, cost, time.
+
+    \b
+    Examples:
+      agentctl stats
+      agentctl stats --entry gemini --json
+    """
+
+    async def work(client: "AgentCtl") -> None:
+        from agentctl.cli.ids import resolve
+        from agentctl.cli.out import print_message
+
+        where = await resolve(client, "session", session) if session else ""
+        found = await client.stats.get(session_id=where, entry_id=entry)
+        if as_json:
+            print_message(found)
+        else:
+            fields = ("entry_id", "sessions", "runs", "runs_failed", "cost_usd", "run_ms")
+            _show(found.entries, fields, False)
+
+    go(work, start=True)
+
+
+def models(
+    agent: Annotated[
+        str, typer.Argument(help="Of this entry.", autocompletion=completion.entries)
+    ] = "",
+    session: OfSession = None,
+    as_json: options.Json = False,
+) -> None:
+    """Lists the models that agents offer.
+
+    \b
+    Examples:
+      agentctl models gemini
+      agentctl models --session 9c4f --json
+    """
+
+    async def work(client: "AgentCtl") -> None:
+        from agentctl.cli.ids import resolve
+        from agentctl.cli.out import out, print_message, table
+
+        where = await resolve(client, "session", session) if session else ""
+        found = (await client.models.list(agent=agent, session_id=where)).models
+        if as_json:
+            for each in found:
+                print_message(each)
+            return
+        rows = [
+            [each.entry_id, each.model.id, "default" if each.is_default else "", each.model.name]
+            for each in found
+        ]
+        if rows:
+            table(rows, ["ENTRY", "MODEL", "", "NAME"])
+        else:
+            out().line("no models are listed")
+
+    go(work, start=True)
+
+
+def tools(session: options.Session, as_json: options.Json = False) -> None:
+    """Lists the tools that a session's agent has.
+
+    \b
+    Examples:
+      agentctl tools 9c4f
+      agentctl tools 9c4f --json
+    """
+
+    async def work(client: "AgentCtl") -> None:
+        from agentctl.cli.ids import resolve
+
+        found = await client.tools.list(await resolve(client, "session", session))
+        _show(found.tools, ("name", "kind", "source", "requires_approval", "description"), as_json)
+
+    go(work, start=True)
+
+
+def auth(
+    agent: options.Agent,
+    method: Annotated[str | None, typer.Argument(help="The login to use.")] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Lists the logins that an agent offers, or has it log in with one.
+
+    \b
+    Examples:
+      agentctl auth gemini
+      agentctl auth gemini oauth-personal
+    """
+
+    async def work(client: "AgentCtl") -> None:
+        from agentctl.cli.out import out, print_json
+
+        if method is not None:
+            await client.agents.authenticate(agent, method)
+            if as_json:
+                print_json({"agent": agent, "method": method, "authenticated": True})
+            else:
+                out().line(f"{agent} is logged in ({method})")
+            return
+        found = (await client.agents.auth_methods(agent)).methods
+        if not found and not as_json:
+            out().line(f"{agent} offers no login of its own")
+            return
+        _show(found, ("id", "name", "description"), as_json)
+        if not as_json:
+            out().line(out().text(f"agentctl auth {agent} {found[0].id}", "dim"))
+
+    go(work, start=True)
+
+
+def _show(found: "Sequence[Message]", fields: Sequence[str], as_json: bool) -> None:
+    """A table of some fields of each message, or all of it as JSON."""
+    from agentctl.cli.out import NONE, out, plain, print_message, table
+    from agentctl.rpc.jsonview import to_dict
+
+    if as_json:
+        for each in found:
+            print_message(each)
+        return
+    rows = [[plain(str(to_dict(each).get(name, NONE))) for name in fields] for each in found]
+    if rows:
+        table(rows, [name.upper() for name in fields])
+    else:
+        out().line("nothing to list")
+
+
+def replay(
+    protocol: Annotated[str, typer.Argument(help="acp, or another that is installed.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Transcripts.")],
+    as_json: options.Json = False,
+) -> None:
+    """Reads recorded transcripts (serve --record DIR) and prints the events they make.
+
+    \b
+    Examples:
+      agentctl replay acp transcripts/gemini-agt_01k9c.jsonl
+      agentctl replay acp *.jsonl --json
+    """
+    from agentctl.cli.replay import replay as read
+
+    read(protocol, files, as_json)
+
+
+COMMANDS: Sequence[Any] = (artifacts, stats, models, tools, auth, replay)

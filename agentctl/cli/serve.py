@@ -1,0 +1,171 @@
+"""Owns the commands of the daemon's life: serve in the foreground, up and down in the background."""
+
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentctl.cli import options
+from agentctl.cli.state import STATE
+
+if TYPE_CHECKING:
+    from agentctl.config import Settings
+
+# Each agent may take its whole stop ladder (20 s); they are stopped side by side.
+DOWN_S = 60.0
+
+
+def serve(
+    listen: options.Listen = None,
+    data_dir: options.DataDir = None,
+    registry: options.Registry = None,
+    record: options.Record = None,
+    config: options.Config = None,
+) -> None:
+    """Runs the daemon in the foreground until Ctrl-C or SIGTERM.
+
+    \b
+    Examples:
+      agentctl serve
+      agentctl serve --listen 127.0.0.1:7777 --record ./transcripts
+    """
+    import anyio
+
+    from agentctl.daemon import serve as run_daemon
+
+    settings = _settings(listen, data_dir, registry, record, config)
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+
+    def ready(addresses: list[str]) -> None:
+        for address in addresses:
+            sys.stdout.write(f"agentctl listening on {address}\n")
+        sys.stdout.flush()
+
+    async def main() -> None:
+        await run_daemon(settings, ready=ready)
+
+    anyio.run(main)
+
+
+def up(
+    listen: options.Listen = None,
+    data_dir: options.DataDir = None,
+    registry: options.Registry = None,
+    record: options.Record = None,
+    config: options.Config = None,
+) -> None:
+    """Starts the daemon in the background and waits until it serves.
+
+    \b
+    Examples:
+      agentctl up
+      agentctl up --data-dir /srv/agentctl --registry ./agents.json
+    """
+    from agentctl.cli.daemonize import ensure, log_file
+    from agentctl.cli.out import out
+    from agentctl.config import socket_path
+
+    settings = _settings(listen, data_dir, registry, record, config)
+    local = [each for each in settings.listen if each.startswith("unix:")]
+    if settings.listen and not local:
+        local = [f"unix:{socket_path(settings.data_dir)}"]
+        listen = [*(listen or settings.listen), local[0]]
+    address = local[0] if local else f"unix:{socket_path(settings.data_dir)}"
+    arguments = _arguments(listen, registry, record, config)
+    pid = ensure(address, settings, arguments)
+    if pid is None:
+        out().line(f"agentctl is already listening on {address}")
+    else:
+        out().line(f"agentctl listening on {address} (pid {pid}, log {log_file(settings)})")
+
+
+def down(
+    data_dir: options.DataDir = None,
+    config: options.Config = None,
+    force: options.Force = False,
+) -> None:
+    """Stops the daemon with all its agents, and waits until it is gone.
+
+    \b
+    Examples:
+      agentctl down
+      agentctl down --data-dir /srv/agentctl
+    """
+    import psutil
+
+    from agentctl.cli import state
+    from agentctl.cli.daemonize import answers
+    from agentctl.cli.errors import usage
+    from agentctl.cli.out import out
+    from agentctl.core.errors import DaemonFailed
+
+    STATE.data_dir, STATE.config = data_dir or STATE.data_dir, config or STATE.config
+    address = state.address()
+    if not state.is_local(address):
+        usage(f"{address} is not of this machine: stop that daemon where it runs.")
+    if not answers(address):
+        out().line("no daemon is running")
+        return
+
+    async def pid_of(client: Any) -> int:
+        return (await client.daemon.get_info(timeout_s=10)).pid
+
+    pid = state.go(pid_of)
+    try:
+        daemon = psutil.Process(pid)
+        daemon.kill() if force else daemon.terminate()
+        daemon.wait(timeout=DOWN_S)
+    except psutil.NoSuchProcess:
+        pass
+    except psutil.TimeoutExpired:
+        raise DaemonFailed(
+            f"The daemon (pid {pid}) still runs after {DOWN_S:.0f} s: `agentctl down --force` "
+            "kills it, and its agents end with it."
+        ) from None
+    except psutil.AccessDenied:
+        raise DaemonFailed(f"The daemon (pid {pid}) belongs to another user.") from None
+    out().line(f"stopped (pid {pid})")
+
+
+def _settings(
+    listen: Sequence[str] | None,
+    data_dir: Path | None,
+    registry: Path | None,
+    record: Path | None,
+    config: Path | None,
+) -> "Settings":
+    from agentctl.config import load_settings
+
+    told: dict[str, Any] = {
+        "listen": list(listen) if listen else None,
+        "data_dir": _absolute(data_dir or STATE.data_dir),
+        "registry": _absolute(registry),
+        "record_dir": _absolute(record),
+    }
+    given = {name: value for name, value in told.items() if value is not None}
+    return load_settings(config or STATE.config, given)
+
+
+def _absolute(path: Path | None) -> Path | None:
+    return None if path is None else path.expanduser().absolute()
+
+
+def _arguments(
+    listen: Sequence[str] | None,
+    registry: Path | None,
+    record: Path | None,
+    config: Path | None,
+) -> list[str]:
+    pairs = [
+        *(("--listen", each) for each in listen or ()),
+        ("--registry", _absolute(registry)),
+        ("--record", _absolute(record)),
+        ("--config", _absolute(config or STATE.config)),
+    ]
+    return [str(word) for name, value in pairs if value is not None for word in (name, value)]
+
+
+COMMANDS: Sequence[Any] = (serve, up, down)

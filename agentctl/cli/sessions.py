@@ -1,0 +1,270 @@
+"""Owns `agentctl session`: list, show, resume, fork, read, export, close, delete."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agentctl.cli import options
+from agentctl.cli.state import go
+
+if TYPE_CHECKING:
+    from agentctl import v1
+    from agentctl.client import AgentCtl
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Conversations with agents.")
+
+
+@app.command("ls")
+def list_(
+    everything: Annotated[bool, typer.Option("--all", "-a", help="Closed ones too.")] = False,
+    entry: Annotated[str, typer.Option(metavar="ENTRY", help="Of this entry.")] = "",
+    project: Annotated[str, typer.Option(metavar="P", help="Of this project.")] = "",
+    as_json: options.Json = False,
+) -> None:
+    """Lists sessions, newest first.
+
+    \b
+    Examples:
+      agentctl session ls
+      agentctl session ls --all --entry gemini --json
+    """
+
+    async def work(client: "AgentCtl") -> None:
+        from agentctl.cli.ids import short
+        from agentctl.cli.out import NONE, age, home, out, plain, print_message, table
+        from agentctl.rpc.jsonview import to_dict
+
+        found: list[v1.Session] = []
+        token = ""
+        while True:
+            page = await client.sessions.list(
+                open_only=not everything, entry_id=entry, project=project, page_token=token
+            )
+            found += page.sessions
+            token = page.next_page_token
+            if not token:
+                break
+        if as_json:
+            for each in found:
+                print_message(each)
+            return
+        if not found:
+            out().line(
+                "no sessions" if everything else "no open sessions (--all shows closed ones)"
+            )
+            return
+        names = [each.session_id for each in found]
+        rows = [
+            [
+                short(each.session_id, names) if out().is_terminal else each.session_id,
+                each.entry_id,
+                str(to_dict(each).get("state", "")),
+                age(each.updated_at),
+                home(each.workspace),
+                plain(each.name or each.title or NONE),
+            ]
+            for each in found
+        ]
+        table(rows, ["SESSION", "ENTRY", "STATE", "SEEN", "WORKSPACE", "TITLE"])
+
+    go(work, start=True)
+
+
+@app.command()
+def show(session: options.Session, as_json: options.Json = False) -> None:
+    """Shows one session.
+
+    \b
+    Examples:
+      agentctl session show 9c4f
+      agentctl session show 9c4f --json
+    """
+    _one(session, as_json, "get")
+
+
+@app.command()
+def resume(
+    session: options.Session,
+    fork: Annotated[bool, typer.Option("--fork", help="Go on in a copy of it.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Takes up a session that was interrupted, put to sleep or closed.
+
+    \b
+    Examples:
+      agentctl session resume 9c4f
+      agentctl session resume 9c4f --fork
+    """
+    _one(session, as_json, "fork" if fork else "resume")
+
+
+@app.command()
+def fork(
+    session: options.Session,
+    name: Annotated[str | None, typer.Option(metavar="TEXT", help="A name for the copy.")] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Copies a conversation into a new session.
+
+    \b
+    Examples:
+      agentctl session fork 9c4f
+      agentctl session fork 9c4f --name "try it with sqlite"
+    """
+    _one(session, as_json, "fork", name)
+
+
+def _one(session: str, as_json: bool, what: str, name: str | None = None) -> None:
+    async def work(client: "AgentCtl") -> None:
+        from agentctl.cli.ids import resolve
+
+        identifier = await resolve(client, "session", session)
+        match what:
+            case "resume":
+                found = await client.sessions.resume(identifier, wait_ready=True)
+            case "fork":
+                found = await client.sessions.fork(identifier, name=name, wait_ready=True)
+            case _:
+                found = await client.sessions.get(identifier)
+        _print(found, as_json)
+
+    go(work, start=True)
+
+
+def _print(found: "v1.Session", as_json: bool) -> None:
+    from datetime import datetime
+
+    from agentctl.cli.out import as_json as dumps
+    from agentctl.cli.out import out, plain, print_message, table
+    from agentctl.rpc.jsonview import to_dict
+
+    if as_json:
+        print_message(found)
+        return
+    rows: list[list[str]] = []
+    for name, value in to_dict(found).items():
+        if value in ("", [], {}, False):
+            continue
+        if name.endswith("_at"):
+            value = f"{datetime.fromtimestamp(value / 1000):%Y-%m-%d %H:%M:%S}"
+        text = value if isinstance(value, str) else dumps(value)
+        rows.append([out().text(name, "dim"), plain(text)])
+    table(rows)
+
+
+@app.command()
+def messages(session: options.Session, as_json: options.Json = False) -> None:
+    """Shows the conversation as the agent remembers it.
+
+    \b
+    Examples:
+      agentctl session messages 9c4f
+      agentctl session messages 9c4f --json
+    """
+
+    async def work(client: "AgentCtl") -> None:
+        from agentctl.cli.ids import resolve
+        from agentctl.cli.out import clean, out, print_message
+        from agentctl.cli.runview import block_text
+        from agentctl.rpc.jsonview import to_dict
+
+        identifier = await resolve(client, "session", session)
+        token = ""
+        while True:
+            page = await client.sessions.messages(identifier, page_token=token)
+            for event in page.events:
+                data = to_dict(event)["data"]
+                if as_json:
+                    print_message(event)
+                elif event.HasField("message"):
+                    text = "".join(block_text(each) for each in data["content"])
+                    out().line(out().text(data.get("role", ""), "bold"))
+                    out().line(clean(text) + "\n")
+            token = page.next_page_token
+            if not token:
+                return
+
+    go(work, start=True)
+
+
+@app.command()
+def export(
+    session: options.Session,
+    markdown: Annotated[bool, typer.Option("--markdown", help="The conversation to read.")] = False,
+) -> None:
+    """Writes a session out: its runs and events as JSON lines, or the conversation.
+
+    \b
+    Examples:
+      agentctl session export 9c4f > session.jsonl
+      agentctl session export 9c4f --markdown > session.md
+    """
+
+    async def work(client: "AgentCtl") -> None:
+        from agentctl.cli.ids import resolve
+
+        identifier = await resolve(client, "session", session)
+        form = "markdown" if markdown else "json"
+        async for chunk in client.sessions.export(identifier, format=form):
+            sys.stdout.buffer.write(chunk.data)
+        sys.stdout.buffer.flush()
+
+    go(work, start=True)
+
+
+@app.command()
+def close(
+    session: options.Session,
+    reason: options.Reason = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Closes a session; its agent ends when this was its last one.
+
+    \b
+    Examples:
+      agentctl session close 9c4f
+      agentctl session close 9c4f --reason "done"
+    """
+
+    async def work(client: "AgentCtl") -> None:
+        from agentctl.cli.ids import resolve
+        from agentctl.cli.out import out, print_message
+
+        identifier = await resolve(client, "session", session)
+        found = await client.sessions.close(identifier, reason=reason, force=force)
+        if as_json:
+            print_message(found)
+        else:
+            out().line(f"closed {found.session_id}")
+
+    go(work, start=True)
+
+
+@app.command()
+def delete(
+    session: options.Session,
+    native: Annotated[bool, typer.Option("--native", help="The agent's own copy too.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Deletes what the daemon keeps of a session: its runs and events.
+
+    \b
+    Examples:
+      agentctl session delete 9c4f
+      agentctl session delete 9c4f --native
+    """
+
+    async def work(client: "AgentCtl") -> None:
+        from agentctl.cli.ids import resolve
+        from agentctl.cli.out import out, print_json
+
+        identifier = await resolve(client, "session", session)
+        await client.sessions.delete(identifier, native=native)
+        if as_json:
+            print_json({"session_id": identifier, "deleted": True})
+        else:
+            out().line(f"deleted {identifier}")
+
+    go(work, start=True)

@@ -1,0 +1,55 @@
+"""Owns waiting for an agent's start with a word on the screen about why it takes long."""
+
+import time
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+import anyio
+
+from agentctl.cli.out import err, plain
+from agentctl.cli.render import SPINNER
+from agentctl.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from agentctl import v1
+    from agentctl.client import AgentCtl
+
+# A spinner should turn, not flicker.
+TICK_S = 0.15
+
+
+async def watched(
+    client: "AgentCtl", entry_id: str, starting: Awaitable["v1.Session"]
+) -> "v1.Session":
+    """Waits for a session that is being made; shows what the start of its agent says meanwhile."""
+    screen = Screen(err())
+    words = [f"starting {entry_id}"]
+    async with anyio.create_task_group() as group:
+        group.start_soon(_hear, client, entry_id, words, screen)
+        group.start_soon(_spin, words, screen)
+        try:
+            session = await starting
+        finally:
+            screen.bottom("")
+            group.cancel_scope.cancel()
+    return session
+
+
+async def _hear(client: "AgentCtl", entry_id: str, words: list[str], screen: Screen) -> None:
+    async for event in client.events("now", types=["agent_status"]):
+        detail = plain(event.agent_status.detail)
+        told = f"{entry_id}: {detail}"
+        if detail and event.agent_status.entry_id == entry_id and told != words[-1]:
+            words.append(told)
+            if not screen.out.is_terminal:
+                screen.line(told)
+
+
+async def _spin(words: list[str], screen: Screen) -> None:
+    began = time.monotonic()
+    turn = 0
+    while True:
+        await anyio.sleep(TICK_S)
+        turn += 1
+        passed = time.monotonic() - began
+        screen.bottom(f"{SPINNER[turn % len(SPINNER)]} {words[-1]} … {passed:.0f} s")
