@@ -150,7 +150,8 @@ class Server:
                     "and name it in the setting token_file, or serve on a Unix socket.",
                     metadata={"field": "token_file"},
                 )
-            server = self._server((TokenGate(read_token(self._token_file)),))
+            token = await anyio.to_thread.run_sync(read_token, self._token_file)
+            server = self._server((TokenGate(token),))
             got = _bind(server, f"{host}:{port}", address)
             self.addresses.append(f"{host}:{got}")
         self._servers.append(server)
