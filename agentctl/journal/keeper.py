@@ -24,6 +24,9 @@ logger = logging.getLogger(__name__)
 # A checkpoint inside a commit costs 5 ms at p99; every 4 MiB on this thread, the WAL stays small.
 CHECKPOINT_BYTES = 4 * 1024 * 1024
 
+COMMIT_BYTES = 16 * 1024
+"""What the smallest commit adds to the WAL: a page each of block, index, meta and doc."""
+
 # Under steady writing PASSIVE never gets to the WAL's end: here appends wait once for the rest.
 WAL_BYTES = 64 * 1024 * 1024
 
@@ -70,6 +73,7 @@ class Keeper:
         self._conn = schema.connect(path)
         self._page: int = self._conn.execute("PRAGMA page_size").fetchone()[0]
         self._written = 0
+        self._wal = 0
         self._wake = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="journal-keeper", daemon=True)
@@ -77,10 +81,15 @@ class Keeper:
     def start(self) -> None:
         self._thread.start()
 
-    def written(self, size: int) -> None:
-        """Hears from the writer how many bytes a transaction had."""
+    def written(self, conn: sqlite3.Connection, size: int) -> None:
+        """Hears from the writer, on its thread, how many bytes a transaction had."""
+        size += COMMIT_BYTES
         self._written += size
-        if self._written >= CHECKPOINT_BYTES:
+        self._wal += size
+        if self._wal >= 2 * self._intervals.wal_bytes:
+            # The keeper does not keep up: the writer waits for the disk itself.
+            self._truncate(conn)
+        elif self._written >= CHECKPOINT_BYTES:
             self._wake.set()
 
     def wake(self) -> None:
@@ -126,7 +135,20 @@ class Keeper:
         _, pages, _ = self._conn.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         if pages * self._page > self._intervals.wal_bytes:
             # From here it would wait for the writer, and a busy writer would not let it in.
-            self._step(_truncate, bare=True)
+            self._step(lambda conn, _: self._truncate(conn), bare=True)
+
+    def _truncate(self, conn: sqlite3.Connection) -> bool:
+        """Empties the WAL, on the writer's thread; False when readers were in its way."""
+        conn.execute(f"PRAGMA busy_timeout = {TRUNCATE_WAIT_MS}")
+        try:
+            busy = conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        except sqlite3.Error:
+            logger.exception("The journal's WAL could not be emptied")
+            busy = 1
+        finally:
+            conn.execute(f"PRAGMA busy_timeout = {int(schema.BUSY_TIMEOUT_S * 1000)}")
+        self._wal = self._intervals.wal_bytes if busy else 0
+        return not busy
 
     def tidy(self) -> None:
         """Runs retention to its end, in steps between which appends get their turn."""
@@ -144,12 +166,3 @@ class Keeper:
         done: concurrent.futures.Future[Any] = concurrent.futures.Future()
         self._writer.put(Task(work, done, bare))
         return done.result(STEP_TIMEOUT_S)
-
-
-def _truncate(conn: sqlite3.Connection, _: Names) -> bool:
-    """Moves what PASSIVE left behind and empties the WAL; False when readers were in its way."""
-    conn.execute(f"PRAGMA busy_timeout = {TRUNCATE_WAIT_MS}")
-    try:
-        return not conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-    finally:
-        conn.execute(f"PRAGMA busy_timeout = {int(schema.BUSY_TIMEOUT_S * 1000)}")

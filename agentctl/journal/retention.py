@@ -42,9 +42,9 @@ def expire(conn: sqlite3.Connection, rule: Retention, now_ms: int) -> bool:
     if not upto:
         return False
     rows = conn.execute(
-        "SELECT first_seq, last_seq, length(data) FROM block WHERE last_seq <= ?"
+        "SELECT first_seq, last_seq, length(data) FROM block WHERE first_seq <= ? AND last_seq <= ?"
         f" AND run_no NOT IN ({_OPEN_RUNS}) ORDER BY first_seq LIMIT {STEP_ROWS}",
-        (upto,),
+        (upto, upto),
     ).fetchall()
     last = _delete(conn, rows)
     if last:

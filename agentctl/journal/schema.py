@@ -176,11 +176,16 @@ def is_full(error: sqlite3.Error, path: Path) -> bool:
     """Whether the disk is full: SQLite says so, or an I/O error comes when no room is left."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_IOERR:
-        try:
-            return shutil.disk_usage(path.parent).free < 1024 * 1024
-        except OSError:
-            return False
+        return free_bytes(path) < 1024 * 1024
     return code == sqlite3.SQLITE_FULL
+
+
+def free_bytes(path: Path) -> int:
+    """What the disk of this file has left."""
+    try:
+        return shutil.disk_usage(path.parent).free
+    except OSError:
+        return 0
 
 
 def explained(error: sqlite3.Error, path: Path) -> AgentctlError:

@@ -179,21 +179,25 @@ async def open_journal(
         DaemonFailed: not writable, damaged, or of a newer version; the message says what to do.
         Exhausted: the disk is full, even without the reserve.
     """
-    reserve = reserve or ReserveFile(path.with_suffix(".reserve"))
-    boot = schema.read_boot_id() if boot_id is None else boot_id
-    journal_id = await anyio.to_thread.run_sync(schema.prepare, path, boot, reserve)
+    loop = asyncio.get_running_loop()
     listeners = _Listeners()
     parts = WriterParts(
         encode=encode,
         frame_limit=frame_limit,
-        reserve=reserve,
+        reserve=reserve or ReserveFile(path.with_suffix(".reserve")),
         on_commit=listeners.committed,
         on_full=listeners.fullness,
-        on_written=lambda size: keeper.written(size),
+        on_written=lambda conn, size: keeper.written(conn, size),
         now_ms=now_ms,
     )
-    writer = Writer(path, parts, asyncio.get_running_loop())
-    keeper = Keeper(path, writer, rule, intervals, now_ms)
+
+    def start() -> tuple[str, Writer, Keeper]:
+        boot = schema.read_boot_id() if boot_id is None else boot_id
+        journal_id = schema.prepare(path, boot, parts.reserve)
+        writer = Writer(path, parts, loop)
+        return journal_id, writer, Keeper(path, writer, rule, intervals, now_ms)
+
+    journal_id, writer, keeper = await anyio.to_thread.run_sync(start)
     listeners.full.append(lambda _: keeper.wake())
     readers = Readers(path)
     writer.start()

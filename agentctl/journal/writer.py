@@ -23,7 +23,7 @@ from agentctl.journal import docs, schema
 from agentctl.journal.blocks import COMPLETE_BIT, Block, Encode, pack
 from agentctl.journal.docs import Doc
 from agentctl.journal.names import Names
-from agentctl.journal.reserve import Reserve
+from agentctl.journal.reserve import RESERVE_BYTES, Reserve
 from agentctl.journal.retention import CLOCK_STEP_MS
 
 logger = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ class WriterParts:
     reserve: Reserve
     on_commit: OnCommit
     on_full: Callable[[bool], None]
-    on_written: Callable[[int], None]
+    on_written: Callable[[sqlite3.Connection, int], None]
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
 
 
@@ -147,8 +147,9 @@ class Writer:
         head = self.head
         with contextlib.suppress(RuntimeError):  # the loop is gone, and so is who waits
             self._loop.call_soon_threadsafe(self._deliver, appends, blocks, head)
-        if blocks:
-            self._parts.on_written(sum(len(block.data) for block in blocks))
+        size = sum(len(block.data) for block in blocks)
+        size += sum(len(doc.body or b"") for append in appends for doc in append.docs)
+        self._parts.on_written(self._conn, size)
 
     def _deliver(self, appends: list[Append], blocks: list[Block], head: int) -> None:
         if blocks:
@@ -284,7 +285,8 @@ class Writer:
         self._queue.put(Task(self._probe, done))
 
     def _probe(self, conn: sqlite3.Connection, names: Names) -> None:
-        if not self._parts.reserve.restore():
+        # With less it would be full again at once, and each time runs are cancelled for it.
+        if schema.free_bytes(self._path) < 2 * RESERVE_BYTES or not self._parts.reserve.restore():
             return
         try:
             conn.execute("INSERT INTO clock VALUES (-1, zeroblob(262144))")

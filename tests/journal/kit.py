@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -84,8 +84,10 @@ def agent_status(agent: str, state: AgentState = AgentState.READY) -> Event:
 
 
 @asynccontextmanager
-async def opened(path: Path, **options: Any) -> AsyncIterator[Journal]:
-    async with open_journal(path / "journal.db", **{"encode": encode, **options}) as journal:
+async def opened(path: Path, **options: Any) -> AsyncGenerator[Journal]:
+    async with open_journal(
+        path / "journal.db", encode=options.pop("encode", encode), **options
+    ) as journal:
         yield journal
 
 

@@ -5,6 +5,7 @@ import anyio
 import pytest
 
 from agentctl.core.errors import Exhausted
+from agentctl.journal import schema
 from agentctl.journal import writer as writing
 from agentctl.journal.reserve import RESERVE_BYTES, ReserveFile
 from agentctl.journal.store import Doc, Intervals
@@ -107,6 +108,29 @@ async def test_a_list_refused_on_a_full_disk_leaves_no_trace(
         assert await journal.doc("a", "b") is None
         found = await read(hub_of(journal), sessions=frozenset({"ses_new"}))
         assert [told["type"] for told in found] == ["complete"]
+
+
+async def test_a_disk_with_hardly_any_room_stays_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Disk(monkeypatch)
+    looked = 0
+
+    def free(path: Path) -> int:
+        nonlocal looked
+        looked += 1
+        return RESERVE_BYTES + 1
+
+    monkeypatch.setattr(schema, "free_bytes", free)
+    async with opened(tmp_path, reserve=disk, intervals=OFTEN) as journal:
+        disk.fill()
+        with pytest.raises(Exhausted):
+            await journal.append([chunk("x" * 200_000)])
+        disk.room = True
+        with anyio.fail_after(LIMIT_S):
+            while looked < 5:
+                await journal.docs("run")
+        assert journal.full
 
 
 def test_the_reserve_takes_room_and_gives_it_back(tmp_path: Path) -> None:

@@ -146,9 +146,9 @@ async def test_the_end_of_an_agent_wakes_the_followers_of_its_sessions(tmp_path:
         await journal.append([event(plan().payload, session="ses_1", agent="agt_x")])
         stream = hub.subscribe(Query(after="now", sessions=frozenset({"ses_1"})))
         assert (await anext(stream)).caught_up
+        found: list[dict[str, Any]] = []
         with anyio.fail_after(LIMIT_S):
             async with anyio.create_task_group() as tasks:
-                found: list[dict[str, Any]] = []
 
                 async def wait() -> None:
                     found.extend(decode((await anext(stream)).data))
