@@ -44,7 +44,6 @@ from agentctl_adapters.acp.inbound import Inbound
 from agentctl_adapters.acp.link import Link, session_of
 from agentctl_adapters.acp.outbound import Calls
 from agentctl_adapters.acp.requests import Json, as_object, as_objects, as_text
-from agentctl_adapters.acp.workspace import Workspace
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +51,8 @@ logger = logging.getLogger(__name__)
 SESSION_TIMEOUT_S = 180.0
 # A person logs in with a browser meanwhile.
 AUTHENTICATE_TIMEOUT_S = 900.0
+# An agent that does not read holds up no cancel and no answer: they stay queued, in order.
+WRITE_TIMEOUT_S = 2.0
 # Good manners are worth no more: the process is ended next, whatever it answers.
 GOODBYE_TIMEOUT_S = 2.0
 # An agent that pages for ever is not followed.
@@ -114,11 +115,9 @@ class AcpConnection:
                 f"{self._entry.id} refused initialize: {words_of(error)}",
                 metadata={"entry": self._entry.id, "code": str(error.code)},
             ) from error
-        self._calls.agent = read_handshake(result, self._launch.argv)
-        if self._calls.agent.protocol_version != PROTOCOL_VERSION:
-            info = as_object(as_object(result).get("info"))
-            version = self._calls.agent.version or as_text(info.get("version"))
-            raise wrong_version(self._launch, self._calls.agent.protocol_version, version)
+        agent = self._calls.agent = read_handshake(result, self._launch.argv)
+        if agent.protocol_version != PROTOCOL_VERSION:
+            raise wrong_version(self._launch, agent.protocol_version, agent.version)
 
     def on_notification(self, message: Json) -> None:
         """Sees what the agent notifies, before its draft goes out; keeps what calls depend on."""
@@ -142,11 +141,11 @@ class AcpConnection:
         if not methods:
             raise Unsupported(f"{self._entry.id} cannot resume sessions: start a new one")
         params = requests.session_params(spec, self.info.features, sessionId=native)
-        self._inbound.workspaces[native] = _workspace(spec)
+        self._inbound.serve_session(native, spec)
         try:
             result = await self._reopen(native, methods, params)
         except AgentctlError:
-            await self._inbound.forget_session(native)
+            await self._forget(native)
             raise
         told = as_text(result.get("sessionId"))
         if told and told != native:
@@ -179,8 +178,7 @@ class AcpConnection:
     async def close_session(self, native: NativeSessionId) -> None:
         """Answers what is open of it, then session/close; forgotten here in any case."""
         try:
-            with self._calls.alive("while a session was closed"):
-                await self._inbound.forget_session(native)
+            await self._forget(native)
             self._need(Feature.CLOSE, "close one session alone")
             await self._calls.call("session/close", {"sessionId": native})
         finally:
@@ -188,8 +186,7 @@ class AcpConnection:
 
     async def delete_session(self, native: NativeSessionId) -> None:
         self._need(Feature.DELETE, "delete its sessions")
-        with self._calls.alive("while a session was deleted"):
-            await self._inbound.forget_session(native)
+        await self._forget(native)
         await self._calls.call("session/delete", {"sessionId": native})
         self._sessions.pop(native, None)
 
@@ -218,16 +215,16 @@ class AcpConnection:
     async def cancel(self, native: NativeSessionId) -> None:
         if any(not turn.done() for turn in self._session(native).prompts):
             self._inbound.cancelling.add(native)
-        with self._calls.alive("before it was told to cancel"):
+        with self._calls.alive("before it was told"), anyio.move_on_after(WRITE_TIMEOUT_S):
             await self._link.peer.notify("session/cancel", {"sessionId": native})
-            await self._inbound.cancel_session(native)
+        self._inbound.cancel_session(native)
 
     async def answer_permission(self, request: NativeRequestId, answer: PermissionAnswer) -> None:
-        with self._calls.alive("before it got the answer"):
+        with self._calls.alive("before it got the answer"), anyio.move_on_after(WRITE_TIMEOUT_S):
             await self._inbound.answer_permission(request, answer)
 
     async def answer_question(self, request: NativeRequestId, answer: QuestionAnswer) -> None:
-        with self._calls.alive("before it got the answer"):
+        with self._calls.alive("before it got the answer"), anyio.move_on_after(WRITE_TIMEOUT_S):
             await self._inbound.answer_question(request, answer)
 
     async def set_model(self, native: NativeSessionId, model: str) -> None:
@@ -270,12 +267,18 @@ class AcpConnection:
             if turns := [prompt for prompt in session.prompts if not prompt.done()]:
                 running += turns
                 await self._link.peer.notify("session/cancel", {"sessionId": native})
-        await self._inbound.cancel_session(None)
+        self._inbound.cancel_session(None)
+        await self._inbound.settled()
         if running:
             await asyncio.wait(running)
         if Feature.CLOSE in self.info.features:
             for native in [name for name, session in self._sessions.items() if session.opened]:
                 await self._link.peer.request("session/close", {"sessionId": native})
+
+    async def _forget(self, native: NativeSessionId) -> None:
+        self._inbound.forget_session(native)
+        with anyio.move_on_after(WRITE_TIMEOUT_S):
+            await self._inbound.settled()
 
     def _turn_over(self, native: NativeSessionId, turn: asyncio.Future[Any]) -> None:
         self._session(native).prompts.discard(turn)
@@ -318,7 +321,7 @@ class AcpConnection:
         session = self._session(native)
         session.opened = True
         session.choices.absorb_result(result)
-        self._inbound.workspaces[native] = _workspace(spec)
+        self._inbound.serve_session(native, spec)
         self._touched_at[native] = now_ms()
         await self._choose(native, spec.model, spec.mode, spec.options)
         return native
@@ -393,7 +396,3 @@ _CHOICE_UPDATES = ("current_mode_update", "config_option_update", "available_com
 
 def now_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-def _workspace(spec: SessionSpec) -> Workspace:
-    return Workspace((spec.workspace, *spec.additional_directories))

@@ -99,7 +99,8 @@ def read_handshake(result: object, argv: Sequence[str] = ()) -> Handshake:
     answer = as_object(result)
     can = as_object(answer.get("agentCapabilities"))
     sessions = as_object(can.get("sessionCapabilities"))
-    info = as_object(answer.get("agentInfo"))
+    # `info` is where version 2 has it: the refusal of such an agent names its version, too.
+    info = as_object(answer.get("agentInfo") or answer.get("info"))
     offers = {
         word for word in sessions if sessions[word] is not None and sessions[word] is not False
     }

@@ -18,6 +18,7 @@ from anyio.abc import TaskGroup
 from agentctl.core.adapter import Launch, PermissionAnswer, QuestionAnswer
 from agentctl.core.errors import Invalid
 from agentctl.core.ids import NativeRequestId
+from agentctl.core.spec import SessionSpec
 from agentctl.core.words import QuestionOutcome
 from agentctl.transport.jsonrpc import Peer, PeerGone
 from agentctl_adapters.acp.failures import (
@@ -70,7 +71,7 @@ class _Open:
 
 
 class Inbound:
-    """The requests of one process. `workspaces` is filled by the connection.
+    """The requests of one process.
 
     `cancelling` holds sessions whose turn was told to end: what they ask now crossed our cancel.
     """
@@ -79,7 +80,7 @@ class Inbound:
         self._offer = offer
         self._open: dict[NativeRequestId, _Open] = {}
         self._waits: dict[NativeRequestId, anyio.CancelScope] = {}
-        self.workspaces: dict[str, Workspace] = {}
+        self._workspaces: dict[str, Workspace] = {}
         self.cancelling: set[str] = set()
         self._peer: Peer | None = None
         self._group: TaskGroup | None = None
@@ -113,6 +114,7 @@ class Inbound:
                     group.start_soon(self._answer, message)
                 else:
                     await self._answer(message)
+                self._jobs.task_done()
 
     def on_request(self, message: Json) -> None:
         """Takes note of a request, before its draft goes to the sink. Never waits."""
@@ -179,15 +181,24 @@ class Inbound:
             return
         await self._settle(key, _elicitation_result(request.schema, answer))
 
-    async def cancel_session(self, session: str | None) -> None:
-        """Answers every open request of a session (None: of all) as cancelled."""
+    def cancel_session(self, session: str | None) -> None:
+        """Answers every open request of a session (None: of all) as cancelled, soon."""
         for key, request in list(self._open.items()):
             if session is None or request.session == session:
-                await self._settle(key, request.cancelled)
+                del self._open[key]
+                self._settle_later(request, request.cancelled)
 
-    async def forget_session(self, session: str) -> None:
-        await self.cancel_session(session)
-        self.workspaces.pop(session, None)
+    async def settled(self) -> None:
+        """Returns when what was to be answered at once has been."""
+        await self._jobs.join()
+
+    def serve_session(self, session: str, spec: SessionSpec) -> None:
+        """From here on its files and terminals are those of the spec's directories."""
+        self._workspaces[session] = Workspace((spec.workspace, *spec.additional_directories))
+
+    def forget_session(self, session: str) -> None:
+        self.cancel_session(session)
+        self._workspaces.pop(session, None)
         self._terminals.release_session(session)
 
     def _asks(self, params: Json) -> bool:
@@ -201,7 +212,7 @@ class Inbound:
             await self._peer.respond(request.id, result)
 
     def _settle_later(self, request: _Open, result: Json | None) -> None:
-        """For the reader, which never waits; None: the agent took the request back."""
+        """Without waiting for the pipe; None: the agent took the request back."""
         self._jobs.put_nowait({"id": request.id, "method": _SETTLED, "result": result})
 
     async def _answer(self, message: Json) -> None:
@@ -256,7 +267,7 @@ class Inbound:
 
     def _workspace(self, params: Json) -> Workspace:
         session = as_text(params.get("sessionId"))
-        workspace = self.workspaces.get(session)
+        workspace = self._workspaces.get(session)
         if workspace is None:
             raise UnknownSession(repr(session))
         return workspace

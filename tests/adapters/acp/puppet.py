@@ -1,8 +1,8 @@
 """An ACP agent that does what the prompt says: used where a test needs one exact message.
 
 A prompt is a JSON list of steps: ["request", method, params], ["notify", method, params], ["raw", text],
-["stderr", text], ["hold"] (until session/cancel), ["after-cancel", text] (raw, then its answer), ["mute"] (closes
-stdout and lives on), ["exit", code]. It says each answer as one chunk of JSON. Environment:
+["hold"] (until session/cancel), ["after-cancel", text] (raw, then its answer), ["mute"] (closes
+stdout and lives on), ["deaf"] (reads no more), ["exit", code]. It says each answer as one chunk of JSON. Environment:
 PUPPET_INIT (result of initialize), PUPPET_RESULTS (method -> result), PUPPET_ERRORS (method -> error), PUPPET_TEXT_IDS
 (gives ids back as text).
 """
@@ -40,6 +40,7 @@ class Puppet:
             table, ("PUPPET_INIT", "PUPPET_RESULTS", "PUPPET_ERRORS")
         )
         self.sessions = 0
+        self.stop = ""
         self.requests = 0
 
     def serve(self) -> None:
@@ -67,41 +68,47 @@ class Puppet:
 
     def turn(self, prompt: Json) -> None:
         session = prompt["params"]["sessionId"]
-        stop = "end_turn"
+        self.stop = "end_turn"
         for step in json.loads(prompt["params"]["prompt"][0]["text"]):
-            match step:
-                case ["request", method, params]:
-                    self.requests += 1
-                    params = {"sessionId": session, **params}
-                    send({"id": f"p{self.requests}", "method": method, "params": params})
-                    self.say(session, self.answer())
-                case ["notify", method, params]:
-                    send({"method": method, "params": params})
-                case ["hold"]:
-                    self.say(session, "holding")
-                    while receive().get("method") != "session/cancel":
-                        pass
-                    stop = "cancelled"
-                case ["raw", text]:
-                    sys.stdout.write(text + "\n")
-                    sys.stdout.flush()
-                case ["stderr", text]:
-                    sys.stderr.write(text)
-                    sys.stderr.flush()
-                case ["mute"]:
+            self.perform(session, step)
+        send({"id": prompt["id"], "result": {"stopReason": self.stop}})
+
+    def perform(self, session: str, step: Any) -> None:
+        match step:
+            case ["request", method, params]:
+                self.requests += 1
+                params = {"sessionId": session, **params}
+                send({"id": f"p{self.requests}", "method": method, "params": params})
+                self.say(session, self.answer())
+            case ["notify", method, params]:
+                send({"method": method, "params": params})
+            case ["hold"]:
+                self.say(session, "holding")
+                self.wait_cancel()
+                self.stop = "cancelled"
+            case ["after-cancel", text]:
+                self.wait_cancel()
+                self.raw(text)
+                self.say(session, self.answer())
+            case ["raw", text]:
+                self.raw(text)
+            case ["mute" | "deaf" as how]:
+                self.say(session, how)
+                if how == "mute":
                     os.close(1)
-                    time.sleep(600)
-                case ["after-cancel", text]:
-                    while receive().get("method") != "session/cancel":
-                        pass
-                    sys.stdout.write(text + "\n")
-                    sys.stdout.flush()
-                    self.say(session, self.answer())
-                case ["exit", code]:
-                    os._exit(code)
-                case _:
-                    self.say(session, json.dumps(step))
-        send({"id": prompt["id"], "result": {"stopReason": stop}})
+                time.sleep(600)
+            case ["exit", code]:
+                os._exit(code)
+            case _:
+                self.say(session, json.dumps(step))
+
+    def wait_cancel(self) -> None:
+        while receive().get("method") != "session/cancel":
+            pass
+
+    def raw(self, text: str) -> None:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
 
     def answer(self) -> str:
         while True:

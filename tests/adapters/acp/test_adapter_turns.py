@@ -7,13 +7,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from agentctl.core.adapter import Draft, PermissionAnswer, QuestionAnswer
+from agentctl.core.adapter import Draft, PermissionAnswer
 from agentctl.core.errors import AgentctlError, AgentFailed, Invalid, Unsupported
 from agentctl.core.events import Error, Log
 from agentctl.core.ids import NativeSessionId
-from agentctl.core.parts import Answer
 from agentctl.core.spec import Command, PromptSpec
-from agentctl.core.words import Decision, QuestionOutcome
+from agentctl.core.words import Decision
+from agentctl_adapters.acp import connection as connection_module
 from agentctl_adapters.acp.link import LOG_BURST_LINES
 from tests.adapters.acp.adapter_harness import (
     demo,
@@ -127,6 +127,27 @@ async def test_leaving_answers_what_is_open_and_cancels_what_runs(tmp_path: Path
     assert seen.sent("session/close") == [{"sessionId": session}]
 
 
+async def test_an_agent_that_reads_no_more_holds_up_no_cancel_and_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection_module, "WRITE_TIMEOUT_S", 0.2)
+    options = [{"optionId": "yes", "name": "Yes", "kind": "allow_once"}]
+    params = {"toolCall": {"toolCallId": "t"}, "options": options}
+    ask = {"jsonrpc": "2.0", "id": 0, "method": "session/request_permission", "params": params}
+    async with running(**puppet()) as (connection, seen):
+        session = await connection.new_session(spec(tmp_path))
+        await connection.prompt(session, steps(["raw", json.dumps(ask)], ["deaf"]))
+        await seen.until(seen.said)
+        with anyio.move_on_after(0.2) as scope:
+            await connection.prompt(session, text("x" * 1_000_000))
+        assert scope.cancelled_caught
+        with anyio.fail_after(5):
+            await connection.answer_permission(
+                seen.asked()[0], PermissionAnswer(Decision.APPROVED, "yes")
+            )
+            await connection.cancel(session)
+
+
 @pytest.mark.proves("T5")
 async def test_a_death_in_mid_turn_is_told_within_a_second_with_code_and_last_words(
     tmp_path: Path,
@@ -229,68 +250,6 @@ async def test_two_sessions_of_one_process_run_at_the_same_time(tmp_path: Path) 
     assert one != two
 
 
-async def test_a_question_is_answered_in_the_types_of_its_form(tmp_path: Path) -> None:
-    schema = {
-        "type": "object",
-        "properties": {
-            "name": {"type": "string"},
-            "count": {"type": "integer"},
-            "sure": {"type": "boolean"},
-            "tags": {"type": "array", "items": {"type": "string"}},
-        },
-    }
-    ask = [
-        "request",
-        "elicitation/create",
-        {"mode": "form", "message": "?", "requestedSchema": schema},
-    ]
-    given = (Answer(["Ann"]), Answer(["3"]), Answer(["yes"]), Answer(["a", "b"]))
-    async with running(**puppet()) as (connection, seen):
-        session = await connection.new_session(spec(tmp_path))
-        await connection.prompt(session, steps(ask))
-        await seen.until(seen.asked)
-        key = seen.asked()[0]
-        with pytest.raises(Invalid, match="count"):
-            wrong = (Answer(["Ann"]), Answer(["many"]))
-            await connection.answer_question(key, QuestionAnswer(QuestionOutcome.ANSWERED, wrong))
-        await connection.answer_question(key, QuestionAnswer(QuestionOutcome.ANSWERED, given))
-        await seen.until(seen.ends)
-        assert key == '"p1"'
-        assert json.loads(seen.said()) == {
-            "action": "accept",
-            "content": {"name": "Ann", "count": 3, "sure": True, "tags": ["a", "b"]},
-        }
-
-
-@pytest.mark.parametrize(
-    ("answer", "action"),
-    [
-        (QuestionAnswer(QuestionOutcome.REJECTED), {"action": "decline"}),
-        (QuestionAnswer(QuestionOutcome.EXPIRED), {"action": "cancel"}),
-        (QuestionAnswer(QuestionOutcome.ANSWERED), {"action": "accept"}),
-        (
-            QuestionAnswer(QuestionOutcome.ANSWERED, content_json=b'{"x":1}'),
-            {"action": "accept", "content": {"x": 1}},
-        ),
-    ],
-)
-async def test_a_question_may_be_rejected_left_or_answered_as_a_whole(
-    tmp_path: Path, answer: QuestionAnswer, action: object
-) -> None:
-    ask = [
-        "request",
-        "elicitation/create",
-        {"mode": "url", "message": "?", "url": "http://x/", "elicitationId": "e"},
-    ]
-    async with running(**puppet()) as (connection, seen):
-        session = await connection.new_session(spec(tmp_path))
-        await connection.prompt(session, steps(ask))
-        await seen.until(seen.asked)
-        await connection.answer_question(seen.asked()[0], answer)
-        await seen.until(seen.ends)
-        assert json.loads(seen.said()) == action
-
-
 @pytest.mark.parametrize("method", ["_vendor/anything", "fs/read_text_file", "terminal/create"])
 async def test_a_request_that_is_not_offered_is_refused_at_once(
     tmp_path: Path, method: str
@@ -318,19 +277,6 @@ async def test_a_permission_that_the_agent_takes_back_is_answered_as_cancelled(
             seen.asked()[0], PermissionAnswer(Decision.APPROVED, "yes")
         )
     assert [a["error"]["code"] for a in seen.answers()] == [-32800]
-
-
-async def test_a_page_that_was_filled_in_elsewhere_answers_its_question(tmp_path: Path) -> None:
-    ask = {"mode": "url", "message": "?", "url": "http://x/", "elicitationId": "e1"}
-    request = {"jsonrpc": "2.0", "id": 5, "method": "elicitation/create", "params": ask}
-    done = ["notify", "elicitation/complete", {"elicitationId": "e1"}]
-    async with running(**puppet()) as (connection, seen):
-        session = await connection.new_session(spec(tmp_path))
-        await one_turn(connection, seen, session, steps(["raw", json.dumps(request)], done))
-        await seen.until(seen.answers)
-        late = QuestionAnswer(QuestionOutcome.CANCELLED)
-        await connection.answer_question(seen.asked()[0], late)
-    assert [a["result"] for a in seen.answers()] == [{"action": "accept"}]
 
 
 async def test_a_slash_command_is_sent_as_its_text(tmp_path: Path) -> None:
