@@ -10,8 +10,10 @@ from agentctl import v1
 from agentctl.core.events import Event, MessageChunk
 from agentctl.core.words import Role
 
-# Envelopes differ by run; whoever serves so many at once starts over.
-MAX_ENVELOPES = 1024
+# One for each message that is being written; whoever has so many at once starts over.
+MAX_HEADS = 1024
+# Lengths up to here are looked up.
+SMALL = 2048
 
 _IDS = (
     "agent_id",
@@ -22,12 +24,12 @@ _IDS = (
     "task_id",
     "parent_tool_call_id",
 )
-_ids_of = attrgetter(*_IDS)
+_head_of = attrgetter(*_IDS, "payload.message_id")
 _LOW = [bytes((number | 0x80,)) for number in range(0x80)]
 
 
 def varint(number: int) -> bytes:
-    """A number, not negative, as protobuf writes it."""
+    """A number, as protobuf writes it."""
     if number < 0x80:
         return bytes((number,))
     if number < 0x4000:
@@ -44,7 +46,8 @@ def _tag(field: str, wire_type: int, message: type = v1.AgentEvent) -> bytes:
     return varint(message.DESCRIPTOR.fields_by_name[field].number << 3 | wire_type)
 
 
-_HEAD = (
+_SMALL = [varint(number) for number in range(SMALL)]
+_START = (
     _tag("type", 0)
     + varint(v1.EventType.EVENT_TYPE_MESSAGE_CHUNK)
     + _tag("version", 0)
@@ -53,21 +56,18 @@ _HEAD = (
 )
 _CURSOR, _TS, _CHUNK = _tag("cursor", 2), _tag("ts", 0), _tag("message_chunk", 2)
 _MESSAGE_ID, _TEXT = _tag("message_id", 2, v1.MessageChunk), _tag("text", 2, v1.MessageChunk)
-_ROLE = {
-    role: _tag("role", 0, v1.MessageChunk) + varint(v1.Role.Value(f"ROLE_{role.name}"))
-    for role in Role
-}
-_ASSISTANT = _ROLE[Role.ASSISTANT]
+_ASSISTANT = _tag("role", 0, v1.MessageChunk) + varint(v1.Role.ROLE_ASSISTANT)
 
 
 class ChunkFrames:
     """Encodes chunks of one journal. Not for two threads at once."""
 
     def __init__(self, journal_id: str) -> None:
-        self._journal = f"{journal_id}:".encode()
+        own = f"{journal_id}:".encode()
+        self._cursors = [_CURSOR + varint(len(own) + digits) + own for digits in range(20)]
         self._high, self._high_bytes = -1, b""
         self._ts, self._ts_bytes = -1, b""
-        self._envelopes: dict[tuple[str | None, ...], bytes] = {}
+        self._heads: dict[tuple[str | None, ...], tuple[bytes, bytes]] = {}
 
     def frame(self, event: Event) -> bytes | None:
         """The event as a field of an EventBatch; None when it is not of the plain kind.
@@ -80,10 +80,9 @@ class ChunkFrames:
             type(chunk) is not MessageChunk
             or chunk.text is None
             or chunk.content is not None
+            or chunk.role is not Role.ASSISTANT
             or event.raw is not None
             or seq < 0x80
-            or event.ts <= 0
-            or not chunk.message_id
         ):
             return None
         if seq >> 7 != self._high:
@@ -91,37 +90,49 @@ class ChunkFrames:
             self._high_bytes = varint(self._high)
         if event.ts != self._ts:
             self._ts = event.ts
-            self._ts_bytes = _TS + varint(event.ts)
-        ids = _ids_of(event)
-        envelope = self._envelopes.get(ids)
-        if envelope is None:
-            envelope = self._envelope(ids)
-        own, text = chunk.message_id.encode(), chunk.text.encode()
-        role = _ASSISTANT if chunk.role is Role.ASSISTANT else _ROLE[chunk.role]
-        body = b"%b%b%b%b%b%b" % (_MESSAGE_ID, varint(len(own)), own, role, _TEXT, varint(len(text)))
-        cursor = b"%b%d" % (self._journal, seq)
-        head = b"%b%b%b%b%b%b%b%b%b%b%b" % (
-            _HEAD,
-            _LOW[seq & 0x7F],
-            self._high_bytes,
-            _CURSOR,
-            varint(len(cursor)),
-            cursor,
-            self._ts_bytes,
-            envelope,
-            _CHUNK,
-            varint(len(body) + len(text)),
-            body,
+            self._ts_bytes = _TS + varint(event.ts) if event.ts else b""
+        key = _head_of(event)
+        head = self._heads.get(key)
+        if head is None:
+            head = self._head(key)
+        envelope, own = head
+        number = b"%d" % seq
+        cursor = self._cursors[len(number)]
+        text = chunk.text.encode()
+        size = len(text)
+        text_size = _SMALL[size] if size < SMALL else varint(size)
+        inner = len(own) + len(text_size) + size
+        inner_size = _SMALL[inner] if inner < SMALL else varint(inner)
+        fixed = b"".join(
+            (
+                _START,
+                _LOW[seq & 0x7F],
+                self._high_bytes,
+                cursor,
+                number,
+                self._ts_bytes,
+                envelope,
+                inner_size,
+                own,
+                text_size,
+            )
         )
-        return b"\n%b%b%b" % (varint(len(head) + len(text)), head, text)
+        total = len(fixed) + size
+        return b"".join((b"\n", _SMALL[total] if total < SMALL else varint(total), fixed, text))
 
-    def _envelope(self, ids: tuple[str | None, ...]) -> bytes:
-        if len(self._envelopes) >= MAX_ENVELOPES:
-            self._envelopes.clear()
-        made = b""
-        for name, value in zip(_IDS, ids, strict=True):
+    def _head(self, key: tuple[str | None, ...]) -> tuple[bytes, bytes]:
+        """What is the same in all chunks of a message: before the payload, and in it."""
+        if len(self._heads) >= MAX_HEADS:
+            self._heads.clear()
+        envelope = b""
+        for name, value in zip(_IDS, key[:-1], strict=True):
             if value is not None:
-                data = value.encode()
-                made += _tag(name, 2) + varint(len(data)) + data
-        self._envelopes[ids] = made
+                envelope += _text(_tag(name, 2), value)
+        own = _text(_MESSAGE_ID, key[-1]) if key[-1] else b""
+        made = self._heads[key] = (envelope + _CHUNK, own + _ASSISTANT + _TEXT)
         return made
+
+
+def _text(tag: bytes, value: str) -> bytes:
+    data = value.encode()
+    return tag + varint(len(data)) + data

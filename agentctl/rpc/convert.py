@@ -14,6 +14,7 @@ from agentctl import v1
 from agentctl.core import events as core
 from agentctl.core.events import Event
 from agentctl.core.words import EventType
+from agentctl.rpc.chunks import ChunkFrames, varint
 from agentctl.rpc.enums import numbers
 from agentctl.rpc.mirror import fill, mended, nested, read
 
@@ -44,13 +45,29 @@ def encode_frame(event: Event, journal_id: str) -> bytes:
 
 
 class FrameEncoder:
-    """`encode_frame` for one journal, whose id is known only once it is open."""
+    """`encode_frame` for one journal, whose id is known only once it is open. One thread's."""
 
     def __init__(self, journal_id: str = "") -> None:
         self.journal_id = journal_id
 
+    @property
+    def journal_id(self) -> str:
+        return self._journal_id
+
+    @journal_id.setter
+    def journal_id(self, journal_id: str) -> None:
+        self._journal_id = journal_id
+        self._chunks = ChunkFrames(journal_id) if journal_id else None
+
     def __call__(self, event: Event) -> bytes:
-        return encode_frame(event, self.journal_id)
+        if self._chunks is not None and type(event.payload) is core.MessageChunk:
+            try:
+                frame = self._chunks.frame(event)
+            except UnicodeEncodeError:
+                frame = None
+            if frame is not None:
+                return frame
+        return encode_frame(event, self._journal_id)
 
 
 def to_message(event: Event, journal_id: str) -> v1.AgentEvent:
@@ -182,18 +199,6 @@ def _build_mended(event: Event, journal_id: str) -> v1.AgentEvent:
     )
     getattr(message, kind).CopyFrom(payload)
     return message
-
-
-def varint(number: int) -> bytes:
-    """A number as protobuf writes it."""
-    if number < 0x80:
-        return bytes((number,))
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:

@@ -18,7 +18,6 @@ from agentctl.process.errors import ClosedByPeer
 
 # JSON-RPC 2.0, section 5.1: what an error without a usable code counts as.
 INTERNAL_ERROR = -32603
-ENVELOPE = ("jsonrpc", "method", "id")
 
 
 class RpcError(Exception):
@@ -49,7 +48,7 @@ def parse(line: bytes) -> dict[str, Any] | None:
         value = orjson.loads(line)
     except ValueError:
         value = _parse_leniently(line) if line.lstrip()[:1] == b"{" else None
-    if isinstance(value, dict) and any(key in value for key in ENVELOPE):
+    if isinstance(value, dict) and ("method" in value or "jsonrpc" in value or "id" in value):
         return cast(dict[str, Any], value)
     return None
 
