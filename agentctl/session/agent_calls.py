@@ -12,7 +12,7 @@ from agentctl.core.errors import NotFound, Unsupported
 from agentctl.core.parts import Choice
 from agentctl.core.spec import SessionSpec
 from agentctl.core.words import RunState
-from agentctl.session.base import Base
+from agentctl.session.base import Base, lasting
 from agentctl.session.pool import Pool
 from agentctl.session.process import AgentProcess
 from agentctl.session.records import AgentRecord, Counts
@@ -30,6 +30,7 @@ class AgentCalls(Base):
     def _on(self, agent: AgentProcess) -> list[Session]:
         return [self.sessions[key] for key in agent.members if key in self.sessions]
 
+    @lasting
     async def stop_agent(self, agent_id: str, *, force: bool = False) -> AgentRecord:
         """Closes its sessions and returns when nothing of it is left."""
         ended = self.pool.ended(agent_id)
@@ -44,6 +45,7 @@ class AgentCalls(Base):
         await agent.stop()
         return dataclasses.replace(agent.record, session_ids=[])
 
+    @lasting
     async def stop_all(self, *, force: bool = False) -> list[AgentRecord]:
         """Stops every agent and closes every session that has one."""
         running = await self.pool.records(include_exited=False)
@@ -52,21 +54,28 @@ class AgentCalls(Base):
                 group.start_soon(lambda r: self.stop_agent(r.id, force=force), record)
         return running
 
+    @lasting
     async def restart_agent(self, agent_id: str) -> AgentRecord:
         """A fresh process for the same sessions; what runs is cancelled, queues stay."""
         agent = self.pool.get(agent_id)
         sessions = self._on(agent)
+        try:
+            async with anyio.create_task_group() as group:
+                for session in sessions:
+                    session.pausing = "its agent is restarted"
+                    group.start_soon(lambda s: s.ending.wind_down(drop_queue=False), session)
+            await agent.stop()
+        finally:
+            for session in sessions:
+                session.pausing = ""
+                session.driver.kick()
         for session in sessions:
-            session.pausing = "its agent is restarted"
-            await session.ending.wind_down(drop_queue=False)
-        await agent.stop()
+            session.driver.want()
         for session in sessions:
-            session.pausing = ""
-            session.want()
-            await session.wait_settled()
+            await session.driver.wait_settled()
         fresh = next((s.agent for s in sessions if s.agent is not None), None)
         if fresh is None:
-            return await self.start_agent(agent.record.entry_id)
+            return await self.start_agent(agent.record.entry_id, workspace=agent.launch.cwd)
         return Pool.record_of(fresh)
 
     async def get_agent(self, agent_id: str) -> AgentRecord:

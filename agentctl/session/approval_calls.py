@@ -8,7 +8,7 @@ from agentctl.core.errors import Invalid, NotFound, Refused
 from agentctl.core.events import PermissionRequest
 from agentctl.core.parts import Answer
 from agentctl.core.words import DecidedBy, Decision, OptionKind, QuestionOutcome
-from agentctl.session.base import Base, page
+from agentctl.session.base import Base, lasting, page
 from agentctl.session.ids import mint
 from agentctl.session.permissions import Verdict, deny, option_of, rule_for
 from agentctl.session.records import AnswerQuestion, ApprovalRecord, QuestionRecord, Respond
@@ -43,6 +43,7 @@ class ApprovalCalls(Base):
         )
         return page([load(ApprovalRecord, doc) for doc in docs], limit, _approval_id)
 
+    @lasting
     async def respond(self, answer: Respond) -> ApprovalRecord:
         """Approvals.Respond.
 
@@ -56,10 +57,9 @@ class ApprovalCalls(Base):
         verdict = _verdict(request, answer)
         writes = Writes(vital=True)
         if answer.always:
-            rule = rule_for(request, mint("rule"))
-            if verdict.decision is not Decision.APPROVED:
-                raise Invalid("always goes with an approval: a denial makes no rule.")
-            record.rules.append(rule)
+            if answer.decision != "approve" or answer.option_id is not None:
+                raise Invalid("always goes with approve alone: nothing else makes a rule of ours.")
+            record.rules.append(rule_for(request, mint("rule")))
             writes.touch(record)
         session.ledger.resolve(request.approval_id, verdict, writes)
         await session.commit(writes)
@@ -77,7 +77,8 @@ class ApprovalCalls(Base):
                 reason="APPROVAL_NOT_FOUND",
             )
         raise Refused(
-            f"approval {approval_id} was {record.decision} already (by {record.by}).",
+            f"approval {approval_id} was {record.decision or 'answered'} already"
+            f"{f' (by {record.by})' if record.by else ''}.",
             reason="ALREADY_RESOLVED",
         )
 
@@ -104,6 +105,7 @@ class ApprovalCalls(Base):
         )
         return page([load(QuestionRecord, doc) for doc in docs], limit, _question_id)
 
+    @lasting
     async def answer_question(self, answer: AnswerQuestion) -> QuestionRecord:
         """Questions.Answer: one list of values per question, or the content of a form."""
         session, question = await self._open_question(answer.question_id)
@@ -111,6 +113,7 @@ class ApprovalCalls(Base):
         given = QuestionAnswer(QuestionOutcome.ANSWERED, answer.answers, answer.content_json)
         return await self._settle_question(session, question, given)
 
+    @lasting
     async def reject_question(self, question_id: str, *, reason: str = "") -> QuestionRecord:
         """Questions.Reject: the agent goes on without an answer."""
         session, question = await self._open_question(question_id)
@@ -139,7 +142,8 @@ class ApprovalCalls(Base):
                 reason="QUESTION_NOT_FOUND",
             )
         raise Refused(
-            f"question {question_id} was {record.outcome} already.", reason="ALREADY_RESOLVED"
+            f"question {question_id} was {record.outcome or 'settled'} already.",
+            reason="ALREADY_RESOLVED",
         )
 
 

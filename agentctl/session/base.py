@@ -3,18 +3,17 @@
 It refuses to know what any single call does.
 """
 
+import functools
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
 
-from agentctl.core.errors import AgentctlError, Exhausted, NotFound, Refused
-from agentctl.core.events import PermissionRequest
-from agentctl.core.parts import RunError
+from agentctl.core.errors import AgentctlError, DaemonFailed, Exhausted, NotFound, Refused
 from agentctl.core.spec import Entry
 from agentctl.core.words import Outcome, SessionState
 from agentctl.session.ending import Limits
@@ -23,11 +22,28 @@ from agentctl.session.ports import Entries, JournalPort, Recorder, Redactor
 from agentctl.session.records import ApprovalRecord, QuestionRecord, RunRecord, SessionRecord
 from agentctl.session.session import Session, SessionDeps
 from agentctl.session.store import load
-from agentctl.session.writes import Writes
+from agentctl.session.writes import DISK_FULL
 
 logger = logging.getLogger(__name__)
 
 R = TypeVar("R", SessionRecord, RunRecord, ApprovalRecord, QuestionRecord)
+B = TypeVar("B", bound="Base")
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# With the disk full new work is refused until what ran has ended; a defect must not keep it so.
+FULL_S = 60.0
+Lasting = Callable[Concatenate[B, P], Coroutine[Any, Any, T]]
+
+
+def lasting(call: Lasting[B, P, T]) -> Lasting[B, P, T]:
+    """A call that goes on to its end when its caller leaves: what it changes is never half done."""
+
+    @functools.wraps(call)
+    async def run(self: B, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.see_through(lambda: call(self, *args, **kwargs))
+
+    return run
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +94,34 @@ class Base:
             raise RuntimeError("the manager is not running")
         self._group.start_soon(self._guarded, what)
 
+    async def see_through(self, what: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Runs `what` in a task of the manager and waits for it; only the wait can be cancelled.
+
+        Raises:
+            DaemonFailed: the daemon stopped first.
+        """
+        if self._group is None:
+            raise RuntimeError("the manager is not running")
+        results: list[T] = []
+        errors: list[Exception] = []
+        done = anyio.Event()
+
+        async def work() -> None:
+            try:
+                results.append(await what())
+            except Exception as error:  # noqa: BLE001  (it is the caller's, who raises it below)
+                errors.append(error)
+            finally:
+                done.set()
+
+        self._group.start_soon(work)
+        await done.wait()
+        if errors:
+            raise errors[0]
+        if not results:
+            raise DaemonFailed("the daemon is stopping. Start it again, then repeat the call.")
+        return results[0]
+
     async def _guarded(self, what: Callable[[], Coroutine[Any, Any, None]]) -> None:
         try:
             await what()
@@ -94,16 +138,20 @@ class Base:
             self.background(self._end_for_full_disk)
 
     async def _end_for_full_disk(self) -> None:
-        error = RunError("DISK_FULL", "The disk is full. Free some space, then prompt again.", True)
-        for session in list(self.sessions.values()):
-            running = session.ledger.running
-            if running is None:
-                continue
-            await session.ending.cancel(running)
-            writes = Writes(vital=True)
-            session.ledger.end(running, Outcome.FAILED, writes, error=error)
-            await session.commit(writes)
-        self.full = False
+        waiters: list[anyio.Event] = []
+        try:
+            for session in list(self.sessions.values()):
+                ledger = session.ledger
+                for run_id in ledger.turns.open_runs:
+                    ledger.verdicts[run_id] = (Outcome.FAILED, DISK_FULL)
+                    waiters.append(session.waiter(run_id))
+                if ledger.running is not None:
+                    await session.ending.cancel(ledger.running)
+            with anyio.move_on_after(FULL_S):
+                for waiter in waiters:
+                    await waiter.wait()
+        finally:
+            self.full = False
 
     def session_deps(self) -> SessionDeps:
         deps = self.deps
@@ -180,13 +228,6 @@ class Base:
                 "the disk is full, so that nothing new is started. Free some space and try again.",
                 reason="DISK_FULL",
             )
-
-    def open_requests(self) -> list[PermissionRequest]:
-        return [
-            approval.request
-            for session in self.sessions.values()
-            for approval in session.ledger.approvals.values()
-        ]
 
 
 def page(items: list[R], limit: int, id_of: Callable[[R], str]) -> tuple[list[R], str]:

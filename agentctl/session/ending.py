@@ -3,7 +3,7 @@
     cancel: answer open requests as cancelled -> tell the agent -> 3 s -> say "not acknowledged"
             -> 10 s -> make the end ourselves; that process is not used again by this session.
 
-It refuses to know how a prompt gets to an agent (`session.py`).
+It refuses to know how a prompt gets to an agent (`driver.py`).
 """
 
 import asyncio
@@ -16,6 +16,8 @@ import anyio
 
 from agentctl.core.events import Error, Event
 from agentctl.core.ids import NativeSessionId
+from agentctl.core.parts import RunError
+from agentctl.core.state import FINAL_RUN
 from agentctl.core.words import DecidedBy, Decision, Outcome, RunState, SessionChange, SessionState
 from agentctl.session.permissions import Verdict, deny
 from agentctl.session.records import RunRecord
@@ -23,6 +25,9 @@ from agentctl.session.writes import Writes
 
 if TYPE_CHECKING:
     from agentctl.session.session import Session
+
+# However short the limits are, nobody looks for a stall more often than this.
+MIN_LOOK_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,51 +47,64 @@ class Ending:
 
     def __init__(self, session: "Session") -> None:
         self._session = session
-        self._cancelling: set[str] = set()
-        self._timers: dict[str, list[asyncio.TimerHandle]] = {}
+        self._timers: dict[tuple[str, str], asyncio.TimerHandle] = {}
         self._stalled_at = -1
 
     @property
     def limits(self) -> Limits:
         return self._session.deps.limits
 
+    @property
+    def timers(self) -> int:
+        """How many are set."""
+        return len(self._timers)
+
     def _later(
-        self, key: str, seconds: float, what: Callable[[], Coroutine[Any, Any, None]]
+        self, of: str, kind: str, seconds: float, what: Callable[[], Coroutine[Any, Any, None]]
     ) -> None:
+        key = (of, kind)
+
         def fire() -> None:
+            self._timers.pop(key, None)
             self._session.deps.background(what)
 
-        handle = asyncio.get_running_loop().call_later(max(0.0, seconds), fire)
-        self._timers.setdefault(key, []).append(handle)
+        if self._session.closing:
+            return
+        if (old := self._timers.pop(key, None)) is not None:
+            old.cancel()
+        self._timers[key] = asyncio.get_running_loop().call_later(max(0.0, seconds), fire)
 
-    def forget(self, key: str) -> None:
-        """Its run or approval is over: no timer of it fires any more."""
-        self._cancelling.discard(key)
-        for handle in self._timers.pop(key, []):
-            handle.cancel()
+    def forget(self, of: str) -> None:
+        """That run or approval is over: no timer of it fires any more."""
+        for kind in ("timeout", "stall", "expiry"):
+            if (handle := self._timers.pop((of, kind), None)) is not None:
+                handle.cancel()
 
     def forget_all(self) -> None:
-        for key in list(self._timers):
-            self.forget(key)
+        for handle in self._timers.values():
+            handle.cancel()
+        self._timers.clear()
 
     def watch(self, run: RunRecord) -> None:
-        """Starts the clocks of a run that was sent."""
+        """Starts the clocks of a run that has started."""
         if run.state is not RunState.RUNNING:
             return
         if run.timeout_ms is not None:
-            self._later(run.id, run.timeout_ms / 1000, lambda: self._time_out(run))
-        self._later(run.id, self.limits.stall_s, lambda: self._look(run))
+            self._later(run.id, "timeout", run.timeout_ms / 1000, lambda: self._time_out(run))
+        self._later(run.id, "stall", self.limits.stall_s, lambda: self._look(run))
 
     def watch_approval(self, approval_id: str) -> None:
         approval = self._session.ledger.approvals.get(approval_id)
         if approval is None or approval.request.expires_at is None:
             return
         left = approval.request.expires_at / 1000 - time.time()
-        self._later(approval_id, left, lambda: self._expire(approval_id))
+        self._later(approval_id, "expiry", left, lambda: self._expire(approval_id))
 
     async def _time_out(self, run: RunRecord) -> None:
-        if run.state is RunState.RUNNING and run.id not in self._cancelling:
-            self._session.ledger.timed_out.add(run.id)
+        ledger = self._session.ledger
+        if run.state is RunState.RUNNING and run.id not in ledger.cancelling:
+            error = RunError("TIMEOUT", f"The run took longer than {run.timeout_ms} ms.", True)
+            ledger.verdicts[run.id] = (Outcome.TIMED_OUT, error)
             await self.cancel(run)
 
     async def _look(self, run: RunRecord) -> None:
@@ -98,15 +116,17 @@ class Ending:
         silent = time.time() - ledger.last_event / 1000
         asked = ledger.turns.open_permissions or ledger.turns.open_questions
         if silent >= limit and not asked and self._stalled_at != ledger.last_event:
-            await self._error(
+            writes = self._error(
                 run,
                 "STALLED",
                 f"Nothing was heard of the agent for {int(silent)} s. Wait on, or end the run: "
                 f"agentctl cancel {run.id}",
             )
+            # The report is an event too: it must not look like the agent's next sign.
             self._stalled_at = ledger.last_event
+            await self._session.commit(writes)
         wait = limit - silent if silent < limit else limit
-        self._later(run.id, max(wait, min(limit, 1.0)), lambda: self._look(run))
+        self._later(run.id, "stall", max(wait, MIN_LOOK_S), lambda: self._look(run))
 
     async def _expire(self, approval_id: str) -> None:
         session = self._session
@@ -119,10 +139,10 @@ class Ending:
         session.ledger.resolve(approval_id, verdict, writes)
         await session.commit(writes)
 
-    async def _error(self, run: RunRecord, code: str, message: str) -> None:
+    def _error(self, run: RunRecord, code: str, message: str) -> Writes:
         writes = Writes(vital=True)
         self._session.ledger.add([Event(Error(code, message), run_id=run.id)], writes)
-        await self._session.commit(writes)
+        return writes
 
     async def cancel(
         self, run: RunRecord, *, drop_queue: bool = False, force: bool = False
@@ -136,13 +156,14 @@ class Ending:
         if drop_queue:
             ledger.drop_queue(writes)
         if run.state is not RunState.RUNNING:
-            ledger.end(run, Outcome.CANCELLED, writes)
-            ledger.hold(False, writes)
+            if run.state not in FINAL_RUN:
+                ledger.end(run, Outcome.CANCELLED, writes)
+                ledger.hold(False, writes)
             await session.commit(writes)
             return
-        first = run.id not in self._cancelling
-        self._cancelling.add(run.id)
+        first = run.id not in ledger.cancelling
         if first:
+            ledger.cancelling.update(ledger.turns.open_runs)
             ledger.turns.cancel_sent()
             ledger.cancel_requests(writes)
             writes.after.append(self._tell)
@@ -159,16 +180,21 @@ class Ending:
             session.agent.post(lambda connection: connection.cancel(native))
 
     async def _climb(self, run: RunRecord) -> None:
-        waiter = self._session.waiter(run.id)
+        session = self._session
+        waiter = session.waiter(run.id)
         with anyio.move_on_after(self.limits.cancel_ack_s):
             await waiter.wait()
             return
-        await self._error(
-            run,
-            "CANCEL_NOT_ACKNOWLEDGED",
-            f"The agent has not answered the cancel for {self.limits.cancel_ack_s:g} s. "
-            f"It is given {self.limits.cancel_end_s:g} s more; do not wait: agentctl cancel "
-            f"{run.id} --force",
+        if run.state is not RunState.RUNNING:
+            return
+        await session.commit(
+            self._error(
+                run,
+                "CANCEL_NOT_ACKNOWLEDGED",
+                f"The agent has not answered the cancel for {self.limits.cancel_ack_s:g} s. It is "
+                f"given {self.limits.cancel_end_s:g} s more; do not wait: agentctl cancel "
+                f"{run.id} --force",
+            )
         )
         with anyio.move_on_after(self.limits.cancel_end_s):
             await waiter.wait()
@@ -177,22 +203,21 @@ class Ending:
 
     async def _abandon(self, run: RunRecord) -> None:
         """Ends the run ourselves and leaves a process that did not listen."""
-        session = self._session
+        session, ledger = self._session, self._session.ledger
         if run.state is not RunState.RUNNING:
             return
-        agent, session.agent = session.agent, None
         writes = Writes(vital=True)
-        if agent is not None:
-            agent.unbind(session)
-            agent.members.discard(session.id)
-            if not agent.members:
-                session.retiring = agent
-                agent.request_stop()
-        session.ledger.end(run, Outcome.CANCELLED, writes)
+        ledger.cancel_requests(writes)
+        await session.commit(writes)
+        if run.state is not RunState.RUNNING:
+            return
+        writes = Writes(vital=True)
+        session.desert()
+        ledger.end_everything(Outcome.CANCELLED, writes)
         if session.record.state is SessionState.IDLE and not session.closing:
-            session.ledger.become(SessionState.ASLEEP, writes)
+            ledger.become(SessionState.ASLEEP, writes)
             reason = "the agent did not acknowledge a cancel"
-            session.ledger.say(SessionChange.ASLEEP, writes, reason=reason)
+            ledger.say(SessionChange.ASLEEP, writes, reason=reason)
         await session.commit(writes)
 
     async def wind_down(self, *, drop_queue: bool = True) -> None:

@@ -20,10 +20,6 @@ HOLDING = frozenset(
         "AGENT_NOT_FOUND",
         "AUTH_REQUIRED",
         "RATE_LIMITED",
-        "INVALID_PARAMETERS",
-        "INVALID_MODEL",
-        "TIMEOUT",
-        "UNSUPPORTED",
         "DISK_FULL",
         "SERVER_ERROR",
     }
@@ -38,6 +34,10 @@ class Hooks(Protocol):
     def answer_question(self, request: NativeRequestId, answer: QuestionAnswer) -> None: ...
 
     def asked(self, approval_id: str) -> None: ...
+
+    def resolved(self, approval_id: str) -> None: ...
+
+    def started(self, run: RunRecord) -> None: ...
 
     def ended(self, run: RunRecord) -> None: ...
 

@@ -4,12 +4,12 @@ Nothing here awaits: each call fills a `Writes` that its caller commits. It refu
 processes, connections and timers; what must happen after the commit goes through `Hooks`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
 
-from agentctl.core.adapter import AnyDraft, Draft, PermissionAnswer, QuestionAnswer
+from agentctl.core.adapter import AnyDraft, Draft, QuestionAnswer, TurnEnded
 from agentctl.core.events import (
     Complete,
     Event,
@@ -31,10 +31,8 @@ from agentctl.core.turns import Turns
 from agentctl.core.words import (
     FINAL_TOOL,
     DecidedBy,
-    Decision,
     Origin,
     Outcome,
-    QuestionOutcome,
     RunChange,
     RunState,
     SessionChange,
@@ -42,8 +40,9 @@ from agentctl.core.words import (
 )
 from agentctl.session.hooks import HOLDING, Hooks, as_blocks
 from agentctl.session.ids import mint
-from agentctl.session.permissions import Verdict, assess, decide
-from agentctl.session.records import ApprovalRecord, QuestionRecord, RunRecord, SessionRecord
+from agentctl.session.permissions import Verdict
+from agentctl.session.records import RunRecord, SessionRecord
+from agentctl.session.requests import Requests
 from agentctl.session.writes import Writes
 
 _RESTING = frozenset({SessionState.ACTIVE, SessionState.AWAITING, SessionState.IDLE})
@@ -63,16 +62,20 @@ class Ledger:
     ) -> None:
         self.record = record
         self.turns = Turns(mint=mint)
+        self.requests = Requests(record, hooks, self.turns, self, approval_ms)
         self.runs: dict[str, RunRecord] = {}
-        self.approvals: dict[str, ApprovalRecord] = {}
-        self.questions: dict[str, QuestionRecord] = {}
+        self.ending: dict[str, RunRecord] = {}
+        """Ended in memory, and not yet in the journal."""
         self.options = SessionOptions()
-        self.timed_out: set[str] = set()
+        self.verdicts: dict[str, tuple[Outcome, RunError]] = {}
+        """How a run ends whatever its agent says: it took too long, or the disk is full."""
         self.last_event = 0
         self._hooks = hooks
         self._expose_reasoning = expose_reasoning
         self._keep_raw = keep_raw
-        self._approval_ms = approval_ms
+        self.approvals = self.requests.approvals
+        self.questions = self.requests.questions
+        self.cancelling = self.requests.cancelling
 
     @property
     def queue(self) -> list[RunRecord]:
@@ -87,12 +90,14 @@ class Ledger:
 
     def take(self, draft: AnyDraft, writes: Writes) -> None:
         """One draft of the agent, in receive order."""
+        before = self.requests.open_now() if isinstance(draft, TurnEnded) else None
         events = self.turns.apply(draft)
         if not events:
             return
         if self._keep_raw and isinstance(draft, Draft) and draft.raw is not None:
             events[0].raw = orjson.dumps(draft.raw)
         self.add(events, writes)
+        self.requests.answer_dropped(before, writes)
 
     def add(self, events: Sequence[Event], writes: Writes) -> None:
         """Stamps events, notes what they change, and puts them into the transaction."""
@@ -178,7 +183,9 @@ class Ledger:
         if run.state in FINAL_RUN:
             return
         if run.id in self.turns.open_runs:
+            before = self.requests.open_now()
             self.add(self.turns.end(run.id, outcome, error=error), writes)
+            self.requests.answer_dropped(before, writes)
         else:
             self.add([Event(Complete(outcome, error=error), run_id=run.id)], writes)
 
@@ -186,7 +193,9 @@ class Ledger:
         self, outcome: Outcome, writes: Writes, *, error: RunError | None = None
     ) -> None:
         """Ends what runs and closes every open request; the queue stays."""
+        before = self.requests.open_now()
         self.add(self.turns.end_all(outcome, error=error), writes)
+        self.requests.answer_dropped(before, writes)
         self.settle(writes)
 
     def drop_queue(self, writes: Writes) -> None:
@@ -195,56 +204,17 @@ class Ledger:
 
     def resolve(self, approval_id: str, verdict: Verdict, writes: Writes) -> bool:
         """Decides an open approval; False when somebody was first."""
-        open_one = self.turns.open_permissions.get(approval_id)
-        if open_one is None:
-            return False
-        events = self.turns.resolve_permission(
-            approval_id,
-            verdict.decision,
-            option_id=verdict.option_id,
-            by=verdict.by,
-            reason=verdict.reason,
-            rule_id=verdict.rule_id,
-        )
-        if not events:
-            return False
-        self.add(events, writes)
-        self.settle(writes)
-        answer = PermissionAnswer(
-            verdict.decision, verdict.option_id, verdict.reason, verdict.updated_input_json
-        )
-        writes.after.append(lambda: self._hooks.answer(open_one.request, answer))
-        return True
+        return self.requests.resolve(approval_id, verdict, writes)
 
     def resolve_question(
         self, question_id: str, answer: QuestionAnswer, by: DecidedBy, writes: Writes
     ) -> bool:
         """Answers an open question; False when somebody was first."""
-        open_one = self.turns.open_questions.get(question_id)
-        if open_one is None:
-            return False
-        events = self.turns.resolve_question(
-            question_id,
-            answer.outcome,
-            answers=list(answer.answers) or None,
-            content_json=answer.content_json,
-            by=by,
-        )
-        if not events:
-            return False
-        self.add(events, writes)
-        self.settle(writes)
-        writes.after.append(lambda: self._hooks.answer_question(open_one.request, answer))
-        return True
+        return self.requests.resolve_question(question_id, answer, by, writes)
 
     def cancel_requests(self, writes: Writes) -> None:
         """Answers every open request as cancelled, to us and to the agent."""
-        for approval_id in list(self.turns.open_permissions):
-            verdict = Verdict(Decision.CANCELLED, None, DecidedBy.CLIENT)
-            self.resolve(approval_id, verdict, writes)
-        for question_id in list(self.turns.open_questions):
-            answer = QuestionAnswer(QuestionOutcome.CANCELLED)
-            self.resolve_question(question_id, answer, DecidedBy.CLIENT, writes)
+        self.requests.cancel_requests(writes)
 
     def on_options(self, event: Event, writes: Writes) -> None:
         payload = event.payload
@@ -276,6 +246,7 @@ class Ledger:
         if payload.status is RunChange.STARTED:
             run.state = move(RUN_MOVES, run.state, RunState.RUNNING)
             run.started_at = writes.now
+            writes.after.append(lambda: self._hooks.started(run))
         writes.touch(run)
         self.settle(writes)
 
@@ -295,78 +266,15 @@ class Ledger:
             run.open_tools.append(tool)
             writes.touch(run)
 
-    def on_permission(self, event: Event, writes: Writes) -> None:
-        request = event.payload
-        assert isinstance(request, PermissionRequest)
-        assess(request, self.record.spec.workspace)
-        approval = ApprovalRecord(
-            request,
-            self.record.id,
-            event.run_id,
-            self.record.agent_id,
-            event.parent_tool_call_id,
-            writes.now,
-        )
-        self.approvals[request.approval_id] = approval
-        writes.touch(approval)
-        verdict = decide(
-            request, self.record.policy, self.record.rules, in_run=event.run_id is not None
-        )
-        if verdict is not None:
-            self.resolve(request.approval_id, verdict, writes)
-            return
-        if self._approval_ms is not None and request.expires_at is None:
-            request.expires_at = writes.now + self._approval_ms
-        if request.expires_at is not None:
-            writes.after.append(lambda: self._hooks.asked(request.approval_id))
-        self.settle(writes)
-
-    def on_permission_end(self, event: Event, writes: Writes) -> None:
-        payload = event.payload
-        assert isinstance(payload, PermissionResolved)
-        approval = self.approvals.pop(payload.approval_id, None)
-        if approval is not None:
-            approval.resolved_at = writes.now
-            approval.decision = payload.decision
-            approval.option_id = payload.option_id
-            approval.by = payload.by
-            approval.reason = payload.reason
-            writes.touch(approval)
-        self.settle(writes)
-
-    def on_question(self, event: Event, writes: Writes) -> None:
-        request = event.payload
-        assert isinstance(request, QuestionRequest)
-        question = QuestionRecord(
-            request, self.record.id, event.run_id, self.record.agent_id, writes.now
-        )
-        self.questions[request.question_id] = question
-        writes.touch(question)
-        self.settle(writes)
-
-    def on_question_end(self, event: Event, writes: Writes) -> None:
-        payload = event.payload
-        assert isinstance(payload, QuestionResolved)
-        question = self.questions.pop(payload.question_id, None)
-        if question is not None:
-            question.resolved_at = writes.now
-            question.outcome = payload.outcome
-            question.answers = payload.answers
-            question.content_json = payload.content_json
-            question.by = payload.by
-            writes.touch(question)
-        self.settle(writes)
-
     def on_complete(self, event: Event, writes: Writes) -> None:
         payload = event.payload
         assert isinstance(payload, Complete)
         run = self.runs.pop(event.run_id or "", None)
         if run is None:
             return
-        if run.id in self.timed_out:
-            self.timed_out.discard(run.id)
-            payload.outcome = Outcome.TIMED_OUT
-            payload.error = RunError("TIMEOUT", f"The run took longer than {run.timeout_ms} ms.")
+        self.cancelling.discard(run.id)
+        if (verdict := self.verdicts.pop(run.id, None)) is not None:
+            payload.outcome, payload.error = verdict
         run.state = move(RUN_MOVES, run.state, RunState(payload.outcome.value))
         run.ended_at = payload.ended_at = writes.now
         payload.started_at = run.started_at
@@ -379,18 +287,25 @@ class Ledger:
         failed = payload.error is not None and payload.outcome is Outcome.FAILED
         if failed and payload.error and payload.error.code in HOLDING and self.queue:
             self.hold(True, writes)
-        writes.after.append(lambda: self._hooks.ended(run))
+        self.ending[run.id] = run
+        writes.after.append(lambda: self._ended(run))
+
+    def _ended(self, run: RunRecord) -> None:
+        del self.ending[run.id]
+        self._hooks.ended(run)
 
 
-_OBSERVERS: dict[type[Any], Callable[[Ledger, Event, Writes], None]] = {
+_OBSERVERS: Mapping[type[Any], Callable[[Ledger, Event, Writes], None]] = {
     SessionOptions: Ledger.on_options,
     SessionStatus: Ledger.on_status,
     RunStatus: Ledger.on_run,
     ToolCall: Ledger.on_tool,
     ToolUpdate: Ledger.on_tool,
-    PermissionRequest: Ledger.on_permission,
-    PermissionResolved: Ledger.on_permission_end,
-    QuestionRequest: Ledger.on_question,
-    QuestionResolved: Ledger.on_question_end,
+    PermissionRequest: lambda ledger, event, writes: ledger.requests.on_permission(event, writes),
+    PermissionResolved: lambda ledger, event, writes: ledger.requests.on_permission_end(
+        event, writes
+    ),
+    QuestionRequest: lambda ledger, event, writes: ledger.requests.on_question(event, writes),
+    QuestionResolved: lambda ledger, event, writes: ledger.requests.on_question_end(event, writes),
     Complete: Ledger.on_complete,
 }

@@ -50,9 +50,15 @@ class Manager(SessionCalls, RunCalls, ApprovalCalls, AgentCalls):
     """Use as an async context manager: entering recovers, leaving stops every agent."""
 
     async def __aenter__(self) -> Self:
-        self._group = anyio.create_task_group()
-        await self._group.__aenter__()
-        await self._recover()
+        self._group = group = anyio.create_task_group()
+        await group.__aenter__()
+        try:
+            await self._recover()
+        except BaseException:
+            self._group = None
+            group.cancel_scope.cancel()
+            await group.__aexit__(None, None, None)
+            raise
         return self
 
     async def __aexit__(
@@ -60,12 +66,13 @@ class Manager(SessionCalls, RunCalls, ApprovalCalls, AgentCalls):
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
-    ) -> bool | None:
+    ) -> None:
         assert self._group is not None
-        with anyio.CancelScope(shield=True), anyio.move_on_after(SHUTDOWN_S):
+        with anyio.move_on_after(SHUTDOWN_S, shield=True):
             await self._shut_down()
         self._group.cancel_scope.cancel()
-        return await self._group.__aexit__(kind, error, trace)
+        # What ended the body goes on as it is, not wrapped into a group.
+        await self._group.__aexit__(None, None, None)
 
     async def _recover(self) -> None:
         """Ends what the last daemon left running; queues stay, and wait for a client."""
@@ -88,26 +95,31 @@ class Manager(SessionCalls, RunCalls, ApprovalCalls, AgentCalls):
             await session.commit(_recovered(session))
 
     async def _shut_down(self) -> None:
-        for session in list(self.sessions.values()):
-            session.pausing = "the daemon stopped"
+        resting = [session for session in self.sessions.values() if not session.closing]
+        for session in resting:
+            session.pausing, session.closing = "the daemon stopped", True
             session.ending.forget_all()
-            try:
-                await session.commit(_paused(session))
-            except AgentctlError:
-                logger.exception("session %s could not be put to rest", session.id)
-        await self.pool.stop_all()
+        async with anyio.create_task_group() as group:
+            group.start_soon(self.pool.stop_all)
+            for session in resting:
+                group.start_soon(self._rest, session)
+
+    async def _rest(self, session: Session) -> None:
+        try:
+            await session.commit(_paused(session))
+            await session.driver.halt()
+            await session.driver.see_off()
+        except AgentctlError:
+            logger.exception("session %s could not be put to rest", session.id)
+        finally:
+            session.closed.set()
 
 
 def _paused(session: Session) -> Writes:
     """The daemon's own stop is no failure of the agent: it is told as what it is."""
-    writes, ledger = Writes(vital=True), session.ledger
-    session.closing = True
+    writes, ledger, state = Writes(vital=True), session.ledger, session.record.state
     ledger.end_everything(Outcome.FAILED, writes, error=RESTARTED)
-    if session.record.state is not SessionState.INTERRUPTED:
-        if session.record.state is not SessionState.FAILED:
-            ledger.become(SessionState.INTERRUPTED, writes)
-        ledger.record.queue_held = bool(ledger.queue)
-        ledger.say(SessionChange.INTERRUPTED, writes, reason="the daemon stopped")
+    _interrupt(session, "the daemon stopped", writes, told=state)
     return writes
 
 
@@ -129,10 +141,22 @@ def _recovered(session: Session) -> Writes:
                 ledger.add([Event(closed, run_id=run.id)], writes)
             ended = Complete(Outcome.FAILED, error=RESTARTED)
             ledger.add([Event(ended, run_id=run.id)], writes)
-    record.queue_held = bool(ledger.queue)
-    if record.state not in {SessionState.INTERRUPTED, SessionState.FAILED, SessionState.ASLEEP}:
-        ledger.become(SessionState.INTERRUPTED, writes)
-        ledger.say(SessionChange.INTERRUPTED, writes, reason="the daemon restarted")
+    _interrupt(session, "the daemon restarted", writes, told=record.state)
     record.agent_id = ""
     writes.touch(record)
+    # Nobody waits yet, and nothing starts by itself: not the queue, and no close_when_done.
+    writes.after.clear()
+    ledger.ending.clear()
     return writes
+
+
+def _interrupt(session: Session, reason: str, writes: Writes, *, told: SessionState) -> None:
+    """A session that rests already stays what it is; only its queue is held in any case."""
+    ledger, record = session.ledger, session.record
+    if told in {SessionState.INTERRUPTED, SessionState.FAILED, SessionState.ASLEEP}:
+        if ledger.queue:
+            ledger.hold(True, writes)
+        return
+    record.queue_held = bool(ledger.queue)
+    ledger.become(SessionState.INTERRUPTED, writes)
+    ledger.say(SessionChange.INTERRUPTED, writes, reason=reason)

@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 
 from agentctl.core.adapter import Connection, Feature, Launch
-from agentctl.core.errors import NotFound, Refused
+from agentctl.core.errors import NotFound, Refused, Unsupported
 from agentctl.core.spec import Entry, SessionSpec
 from agentctl.core.words import AgentState, Policy
 from agentctl.session.footprint import Footprint
@@ -24,6 +24,8 @@ from agentctl.session.records import AgentRecord
 
 # `ps --all` shows this many processes that have ended.
 KEPT_EXITED = 200
+# A stop has a ladder of its own that is shorter; a caller who gave up is not held beyond it.
+GIVE_UP_S = 30.0
 
 Background = Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
 """Runs something that nobody waits for; its failure is logged."""
@@ -31,7 +33,7 @@ Background = Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a session needs a process for. `agent_id`: exactly that process."""
+    """What a session needs a process for. `agent_id`: exactly that process; `avoid`: none of these."""
 
     session_id: str
     spec: SessionSpec
@@ -39,6 +41,7 @@ class Wanted:
     rules: bool = False
     agent_id: str = ""
     native_created_at: int | None = None
+    avoid: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,7 @@ class Pool:
         self._deps = deps
         self._agents: dict[str, AgentProcess] = {}
         self._keys: dict[str, Key] = {}
+        self._idle: dict[str, asyncio.TimerHandle] = {}
         self._exited: deque[AgentRecord] = deque(maxlen=KEPT_EXITED)
         self._footprint = Footprint()
 
@@ -81,16 +85,27 @@ class Pool:
         Raises:
             AgentctlError: the entry, its command or its handshake failed.
         """
-        agent = await self._find(wanted)
-        agent.members.add(wanted.session_id)
-        try:
-            connection = await agent.ready()
-        except BaseException:
-            # The ladder inside is bounded; a caller that was cancelled still leaves nothing.
-            with anyio.CancelScope(shield=True):
-                await self.release(agent, wanted.session_id)
-            raise
-        return agent, connection
+        while True:
+            agent = await self._find(wanted)
+            agent.members.add(wanted.session_id)
+            try:
+                connection = await agent.ready()
+            except BaseException:
+                await self.give_up(agent, wanted.session_id)
+                raise
+            if agent.admit(wanted.session_id):
+                return agent, connection
+            agent.members.discard(wanted.session_id)
+            if wanted.agent_id:
+                raise Unsupported(
+                    f"{wanted.agent_id} holds one session at a time, and has one. Name the entry "
+                    f"instead: {wanted.spec.entry_id}"
+                )
+
+    async def give_up(self, agent: AgentProcess, session_id: str) -> None:
+        """Releases on the way out of an error or a cancel: nothing may be left of the process."""
+        with anyio.move_on_after(GIVE_UP_S, shield=True):
+            await self.release(agent, session_id)
 
     async def _find(self, wanted: Wanted) -> AgentProcess:
         if wanted.agent_id:
@@ -112,7 +127,7 @@ class Pool:
         if entry.sharing == "shared":
             for agent_id, other in self._keys.items():
                 shared = self._agents[agent_id]
-                if other == key and not shared.stopping and _may_share(shared):
+                if other == key and agent_id not in wanted.avoid and _may_share(shared):
                     return shared
         return self._start(entry, prepared, key, wanted)
 
@@ -157,12 +172,18 @@ class Pool:
         finally:
             self._agents.pop(agent.id, None)
             self._keys.pop(agent.id, None)
+            if (idle := self._idle.pop(agent.id, None)) is not None:
+                idle.cancel()
             self._exited.append(agent.record)
 
     async def start(self, spec: SessionSpec) -> AgentProcess:
         """A process of its own without a session (Agents.Start)."""
         agent = await self._find(Wanted("", spec))
-        await agent.ready()
+        try:
+            await agent.ready()
+        except BaseException:
+            await self.give_up(agent, "")
+            raise
         self._stop_when_idle(agent)
         return agent
 
@@ -177,7 +198,9 @@ class Pool:
             if not agent.members:
                 agent.request_stop()
 
-        asyncio.get_running_loop().call_later(self._deps.idle_s, check)
+        if (old := self._idle.pop(agent.id, None)) is not None:
+            old.cancel()
+        self._idle[agent.id] = asyncio.get_running_loop().call_later(self._deps.idle_s, check)
 
     def get(self, agent_id: str) -> AgentProcess:
         """By id or unique tail of one (at least 4 characters).
@@ -224,4 +247,6 @@ class Pool:
 
 def _may_share(agent: AgentProcess) -> bool:
     """A process that still shakes hands is shared on trust; `MANY_SESSIONS` is checked when known."""
+    if agent.stopping:
+        return False
     return not agent.alive or Feature.MANY_SESSIONS in agent.record.features

@@ -14,17 +14,20 @@ from agentctl.core.adapter import (
     AnyDraft,
     Connection,
     Draft,
+    Feature,
     Launch,
+    PermissionAnswer,
     ProcessGone,
     ProcessStarted,
     ProtocolAdapter,
+    QuestionAnswer,
     StartTimer,
 )
 from agentctl.core.errors import AgentctlError, AgentFailed, Exhausted
-from agentctl.core.events import AgentStatus, Event
-from agentctl.core.ids import NativeSessionId
+from agentctl.core.events import AgentStatus, Event, PermissionRequest, QuestionRequest
+from agentctl.core.ids import NativeRequestId, NativeSessionId
 from agentctl.core.state import AGENT_MOVES, move
-from agentctl.core.words import AgentState
+from agentctl.core.words import AgentState, Decision, QuestionOutcome
 from agentctl.session.ids import now_ms
 from agentctl.session.ports import JournalPort
 from agentctl.session.records import AgentRecord
@@ -36,6 +39,8 @@ logger = logging.getLogger(__name__)
 FLUSH_S = 1.0
 # Updates can overtake the answer that names their session; more than this is not an overtaking.
 MAX_EARLY_DRAFTS = 10_000
+# Conversations that nobody here opened (an agent's own subagents) are not kept for ever.
+MAX_EARLY_SESSIONS = 64
 
 Action = Callable[[Connection], Awaitable[None]]
 
@@ -69,6 +74,10 @@ class AgentProcess:
         self._on_full = on_full
         self._bound: dict[NativeSessionId, Member] = {}
         self._early: dict[NativeSessionId, list[AnyDraft]] = {}
+        self._left: set[NativeSessionId] = set()
+        self._holder = ""
+        self._starting: anyio.CancelScope | None = None
+        self._gone = False
         self._ready = anyio.Event()
         self._stop = anyio.Event()
         self._connection: Connection | None = None
@@ -85,7 +94,8 @@ class AgentProcess:
     @property
     def alive(self) -> bool:
         """Whether a session can be used on it."""
-        return self._connection is not None and self.record.state is AgentState.READY
+        ready = self.record.state is AgentState.READY and not self._stop.is_set()
+        return ready and self._connection is not None
 
     @property
     def stopping(self) -> bool:
@@ -107,21 +117,9 @@ class AgentProcess:
     async def run(self) -> None:
         """Starts the agent, serves it, and stops it; never raises."""
         try:
-            await self._tell(AgentStatus(AgentState.STARTING))
-            connect = self._adapter.connect(self.launch, self._sink, self._progress)
-            async with connect as connection:
-                self._connection = connection
-                self._adopt(connection)
-                await self._tell(AgentStatus(AgentState.READY, version=self.record.version or None))
-                self._ready.set()
-                async with anyio.create_task_group() as group:
-                    group.start_soon(self._drain_outbox, connection)
-                    await self._stop.wait()
-                    if self.record.state is AgentState.READY:
-                        await self._tell(AgentStatus(AgentState.STOPPING))
-                    with anyio.move_on_after(FLUSH_S):
-                        await self._outbox_idle.wait()
-                    group.cancel_scope.cancel()
+            with anyio.CancelScope() as self._starting:
+                if not self._stop.is_set():
+                    await self._live()
         except AgentctlError as error:
             self.failure = error
         except Exception as error:
@@ -133,26 +131,56 @@ class AgentProcess:
             )
         finally:
             with anyio.CancelScope(shield=True):
-                self._connection = None
-                await self._lose_members()
+                self._connection = self._starting = None
                 await self._end()
+
+    async def _live(self) -> None:
+        await self._tell(AgentStatus(AgentState.STARTING))
+        connect = self._adapter.connect(self.launch, self._sink, self._progress)
+        async with connect as connection:
+            # From here on a stop goes by the ladder, no longer by giving up.
+            self._starting = None
+            self._connection = connection
+            self._adopt(connection)
+            await self._tell(AgentStatus(AgentState.READY, version=self.record.version or None))
+            self._ready.set()
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._drain_outbox, connection)
+                await self._stop.wait()
+                if self.record.state is AgentState.READY:
+                    await self._tell(AgentStatus(AgentState.STOPPING))
+                if not self._gone:
+                    with anyio.move_on_after(FLUSH_S):
+                        await self._outbox_idle.wait()
+                group.cancel_scope.cancel()
 
     async def stop(self) -> None:
         """Returns when nothing of the process is left."""
-        self._stop.set()
+        self.request_stop()
         await self.done.wait()
 
     def request_stop(self) -> None:
         self._stop.set()
+        if self._starting is not None:
+            self._starting.cancel()
+
+    def admit(self, session_id: str) -> bool:
+        """Whether a ready process takes this session: some hold only one at a time."""
+        if Feature.MANY_SESSIONS in self.record.features or self._holder not in self.members:
+            self._holder = self._holder if self._holder in self.members else session_id
+            return True
+        return self._holder == session_id
 
     def bind(self, native: NativeSessionId, member: Member) -> Sequence[AnyDraft]:
         """Sends the drafts of `native` to `member` from now on; returns those that came before."""
         self._bound[native] = member
+        self._left.discard(native)
         return self._early.pop(native, [])
 
     def unbind(self, member: Member) -> None:
         for native in [key for key, value in self._bound.items() if value is member]:
             del self._bound[native]
+            self._left.add(native)
 
     def post(self, action: Action) -> None:
         """Has `action` done in order, without waiting: a reader must never wait on a write."""
@@ -181,12 +209,13 @@ class AgentProcess:
         self.record.auth_methods = [(m.id, m.name or m.id) for m in info.auth_methods]
 
     def _progress(self, text: str) -> None:
-        self.post_status(AgentStatus(AgentState.STARTING, detail=text))
-
-    def post_status(self, status: AgentStatus) -> None:
-        """Journals a status from where nothing can be awaited."""
-        task = asyncio.get_running_loop().create_task(self._tell(status))
+        """Called from where nothing can be awaited."""
+        task = asyncio.get_running_loop().create_task(self._tell_progress(text))
         task.add_done_callback(_log_failure)
+
+    async def _tell_progress(self, text: str) -> None:
+        if self.record.state is AgentState.STARTING:
+            await self._tell(AgentStatus(AgentState.STARTING, detail=text))
 
     async def _tell(self, status: AgentStatus) -> None:
         self.record.state = move(AGENT_MOVES, self.record.state, status.state)
@@ -208,58 +237,87 @@ class AgentProcess:
             await writes.commit(self._journal)
         except Exhausted:
             self._on_full()
+            await writes.commit_ends(self._journal)
 
     def _route(self, native: NativeSessionId, draft: AnyDraft, writes: Writes) -> None:
         member = self._bound.get(native)
         if member is not None:
             member.take(draft, writes)
+        elif native in self._left or self._gone:
+            self._turn_down(draft)
+        elif native in self._early or len(self._early) < MAX_EARLY_SESSIONS:
+            early = self._early.setdefault(native, [])
+            if len(early) < MAX_EARLY_DRAFTS:
+                early.append(draft)
+
+    def _turn_down(self, draft: AnyDraft) -> None:
+        """Nobody is there any more to answer what the agent asks, and it must not wait for ever."""
+        if not isinstance(draft, Draft) or draft.request is None:
             return
-        early = self._early.setdefault(native, [])
-        if len(early) < MAX_EARLY_DRAFTS:
-            early.append(draft)
+        request: NativeRequestId = draft.request
+        if isinstance(draft.payload, PermissionRequest):
+            no = PermissionAnswer(Decision.CANCELLED)
+            self.post(lambda connection: connection.answer_permission(request, no))
+        elif isinstance(draft.payload, QuestionRequest):
+            none = QuestionAnswer(QuestionOutcome.CANCELLED)
+            self.post(lambda connection: connection.answer_question(request, none))
+
+    def _members(self) -> list[Member]:
+        return list(dict.fromkeys(self._bound.values()))
 
     def _process_wide(self, draft: AnyDraft, writes: Writes) -> None:
         match draft:
             case ProcessGone():
-                self.record.exit_code = draft.exit_code
-                self.record.signal = draft.signal
-                self.record.stderr_tail = draft.stderr_tail or self.record.stderr_tail
-                for member in dict.fromkeys(self._bound.values()):
-                    member.take(draft, writes)
-                self._stop.set()
+                self._lose(draft, writes)
             case ProcessStarted() | StartTimer():
                 pass
+            case Draft(payload=PermissionRequest() | QuestionRequest()):
+                # It names no session: whoever uses the process is asked.
+                if members := self._members():
+                    members[0].take(draft, writes)
+                else:
+                    self._turn_down(draft)
             case Draft():
                 event = Event(draft.payload, agent_id=self.id, ts=writes.now)
                 writes.events.append(event)
             case _:
-                for member in dict.fromkeys(self._bound.values()):
+                for member in self._members():
                     member.take(draft, writes)
 
-    async def _lose_members(self) -> None:
-        writes = Writes(vital=True)
-        gone = ProcessGone(self.record.exit_code, self.record.signal, self.record.stderr_tail)
-        for member in dict.fromkeys(self._bound.values()):
+    def _lose(self, gone: ProcessGone, writes: Writes) -> None:
+        """Tells each session once; a process that is gone has nothing more to say to it."""
+        record = self.record
+        record.exit_code = gone.exit_code if gone.exit_code is not None else record.exit_code
+        record.signal = gone.signal if gone.signal is not None else record.signal
+        record.stderr_tail = gone.stderr_tail or record.stderr_tail
+        for member in self._members():
             member.take(gone, writes)
         self._bound.clear()
-        await writes.commit(self._journal)
+        self._early.clear()
+        self._gone = True
+        self._stop.set()
 
     async def _end(self) -> None:
-        self.record.ended_at = now_ms()
+        record = self.record
+        record.ended_at = now_ms()
+        writes = Writes(vital=True)
+        self._lose(ProcessGone(record.exit_code, record.signal, record.stderr_tail), writes)
         status = AgentStatus(
             AgentState.EXITED,
             detail=self.failure.message if self.failure else None,
-            exit_code=self.record.exit_code,
-            signal=self.record.signal,
-            stderr_tail=self.record.stderr_tail or None,
+            exit_code=record.exit_code,
+            signal=record.signal,
+            stderr_tail=record.stderr_tail or None,
         )
         try:
+            await writes.commit(self._journal)
             await self._tell(status)
         except AgentctlError:
             logger.exception("the end of agent %s could not be journalled", self.id)
-        self._stop.set()
-        self._ready.set()
-        self.done.set()
+        finally:
+            self._ready.set()
+            self._outbox.clear()
+            self.done.set()
 
 
 def _log_failure(task: "asyncio.Task[None]") -> None:

@@ -10,13 +10,21 @@ import anyio
 import orjson
 
 from agentctl.core.adapter import Feature
-from agentctl.core.errors import Conflict, Exhausted, Invalid, NotFound, Refused, Unsupported
+from agentctl.core.errors import (
+    AgentctlError,
+    Conflict,
+    Exhausted,
+    Invalid,
+    NotFound,
+    Refused,
+    Unsupported,
+)
 from agentctl.core.events import Event, Message
 from agentctl.core.ids import NativeSessionId
 from agentctl.core.state import FINAL_RUN
 from agentctl.core.words import Role, RunState
 from agentctl.journal.store import Doc
-from agentctl.session.base import Base, page
+from agentctl.session.base import Base, lasting, page
 from agentctl.session.ids import mint, now_ms
 from agentctl.session.records import CreateRun, RunCreated, RunRecord
 from agentctl.session.session import Session
@@ -28,6 +36,7 @@ SCAN = 500
 
 
 class RunCalls(Base):
+    @lasting
     async def create_run(self, request: CreateRun) -> RunCreated:
         """Runs.Create: sends the prompt, or queues, refuses, interrupts or steers when busy."""
         self.refuse_when_full()
@@ -53,7 +62,7 @@ class RunCalls(Base):
                 f"({known['id']}). Use a new key."
             )
         run = await self.get_run(known["id"])
-        return RunCreated(run, self.queue_position(run))
+        return RunCreated(run, self.queue_position(run), steered=bool(known.get("steered")))
 
     async def _create(self, session: Session, request: CreateRun) -> RunCreated:
         ledger = session.ledger
@@ -85,15 +94,15 @@ class RunCalls(Base):
             idempotency_key=request.idempotency_key,
             created_at=now_ms(),
         )
-        interrupts = running is not None and request.if_busy == "interrupt"
+        interrupts = busy and request.if_busy == "interrupt"
         if interrupts and queue:
             run.order = queue[0].order - 1
         position = (1 if interrupts else len(queue) + 1) if busy else None
         await self._commit_run(session, run, position, request)
         if interrupts and running is not None:
             await session.ending.cancel(running)
-        session.kick()
-        return RunCreated(run, self.queue_position(run))
+        session.driver.kick()
+        return RunCreated(run, position)
 
     async def _commit_run(
         self, session: Session, run: RunRecord, position: int | None, request: CreateRun
@@ -101,12 +110,10 @@ class RunCalls(Base):
         writes = Writes()
         session.ledger.create(run, position, writes)
         session.ledger.hold(False, writes)
-        if request.idempotency_key:
-            body = orjson.dumps({"id": run.id, "hash": _fingerprint(request)})
-            writes.docs.append(Doc("idem", _idem(request), body, session.id))
+        _remember(request, run, writes)
         try:
             await session.commit(writes)
-        except Exhausted:
+        except AgentctlError:
             session.ledger.runs.pop(run.id, None)
             raise
 
@@ -126,6 +133,7 @@ class RunCalls(Base):
         message = Message(mint("run"), Role.USER, list(request.prompt.blocks))
         writes = Writes()
         session.ledger.add([Event(message, run_id=running.id)], writes)
+        _remember(request, running, writes, steered=True)
         await session.commit(writes)
         return RunCreated(running, steered=True)
 
@@ -149,6 +157,9 @@ class RunCalls(Base):
         found = self._open_run(run_id)
         if found is not None:
             return found[1]
+        for session in self.sessions.values():
+            if (ending := session.ledger.ending.get(run_id)) is not None:
+                return ending
         record = await self.fetch(RunRecord, "run", run_id)
         if record is None:
             raise NotFound(
@@ -191,6 +202,7 @@ class RunCalls(Base):
             await session.waiter(run.id).wait()
         return run, run.state in FINAL_RUN
 
+    @lasting
     async def cancel_run(
         self, run_id: str, *, drop_queue: bool = False, force: bool = False
     ) -> RunRecord:
@@ -207,9 +219,10 @@ class RunCalls(Base):
             raise Refused(f"run {run_id} has ended already ({run.state}).", reason="RUN_FINISHED")
         session, run = found
         await session.ending.cancel(run, drop_queue=drop_queue, force=force)
-        session.kick()
+        session.driver.kick()
         return run
 
+    @lasting
     async def cancel_session(
         self, session_id: str, *, drop_queue: bool = False, force: bool = False
     ) -> RunRecord | None:
@@ -219,12 +232,19 @@ class RunCalls(Base):
         if run is None:
             return None
         await session.ending.cancel(run, drop_queue=drop_queue, force=force)
-        session.kick()
+        session.driver.kick()
         return run
 
 
 def _idem(request: CreateRun) -> str:
     return f"run:{request.session_id}:{request.idempotency_key}"
+
+
+def _remember(request: CreateRun, run: RunRecord, writes: Writes, *, steered: bool = False) -> None:
+    """The same key answers the same from now on."""
+    if request.idempotency_key:
+        known = {"id": run.id, "hash": _fingerprint(request), "steered": steered}
+        writes.docs.append(Doc("idem", _idem(request), orjson.dumps(known), request.session_id))
 
 
 def _fingerprint(request: CreateRun) -> str:

@@ -11,31 +11,21 @@ import anyio
 import orjson
 
 from agentctl.core.adapter import Feature
-from agentctl.core.errors import (
-    AgentctlError,
-    Conflict,
-    Exhausted,
-    Invalid,
-    NotFound,
-    TimedOut,
-    Unsupported,
-)
+from agentctl.core.errors import AgentctlError, Conflict, Exhausted, Invalid, Unsupported
 from agentctl.core.ids import NativeSessionId
 from agentctl.core.spec import SessionSpec
 from agentctl.core.words import SessionChange, SessionState
 from agentctl.journal.store import Doc
-from agentctl.session.base import Base, page
+from agentctl.session.base import lasting
 from agentctl.session.ids import mint, now_ms
-from agentctl.session.records import CreateSession, SessionFilter, SessionRecord, SessionUpdate
+from agentctl.session.records import CreateSession, SessionRecord, SessionUpdate
 from agentctl.session.session import Session
-from agentctl.session.store import load
+from agentctl.session.session_reads import SessionReads
 from agentctl.session.writes import Writes
 
-# A walk over closed sessions reads this many documents at a time.
-SCAN = 500
 
-
-class SessionCalls(Base):
+class SessionCalls(SessionReads):
+    @lasting
     async def create_session(self, request: CreateSession) -> SessionRecord:
         """Sessions.Create; returns at once in `starting`."""
         self.refuse_when_full()
@@ -45,16 +35,19 @@ class SessionCalls(Base):
                 if known is not None:
                     return known
             session = await self._new_session(request)
-        session.want()
+        session.driver.want()
         return session.record
 
-    async def _new_session(self, request: CreateSession) -> Session:
+    def _refuse_many(self) -> None:
         if len(self.sessions) >= self.deps.max_sessions:
             raise Exhausted(
                 f"{len(self.sessions)} sessions are open, which is the limit (max_sessions). Close "
                 "some: agentctl session ls",
                 reason="SESSION_LIMIT",
             )
+
+    async def _new_session(self, request: CreateSession, *, native: str = "") -> Session:
+        self._refuse_many()
         spec, agent_id = self._resolve_agent(request)
         entry = self.entry(spec.entry_id)
         self.deps.entries.adapter(entry.protocol)
@@ -73,11 +66,13 @@ class SessionCalls(Base):
             rules=list(request.rules),
             close_when_done=request.close_when_done,
             policy=spec.policy,
+            native_session_id=native,
+            prompted=bool(native),
             created_at=now,
             updated_at=now,
         )
         session = self.adopt(record)
-        session.wanted_agent = agent_id
+        session.driver.wanted_agent = agent_id
         writes = Writes()
         session.ledger.say(SessionChange.STARTING, writes)
         if request.idempotency_key:
@@ -133,20 +128,7 @@ class SessionCalls(Base):
             )
         return await self.get_session(known["id"])
 
-    async def wait_ready(self, session_id: str, timeout_ms: int | None) -> SessionRecord:
-        """Waits until the start is over; raises what it raised, or TimedOut."""
-        session = self.sessions.get(session_id)
-        if session is None:
-            return await self.get_session(session_id)
-        seconds = None if timeout_ms is None else timeout_ms / 1000
-        with anyio.move_on_after(seconds):
-            await session.wait_settled()
-            return session.record
-        raise TimedOut(
-            f"session {session_id} has been starting for {timeout_ms} ms and goes on. Look again: "
-            f"agentctl session show {session_id}"
-        )
-
+    @lasting
     async def resume_session(
         self,
         session_id: str = "",
@@ -155,24 +137,32 @@ class SessionCalls(Base):
         native_session_id: str = "",
         spec: SessionSpec | None = None,
     ) -> SessionRecord:
-        """Brings a session back and lets its queue go; or adopts one that the agent kept."""
+        """Brings a session back and lets its queue go; or adopts one that the agent kept.
+
+        With `session_id` only the environment of `spec` counts: it is never kept on disk.
+        """
         self.refuse_when_full()
-        if session_id:
-            session = await self._reopen(session_id)
-        else:
-            session = await self._adopt_native(entry_id, native_session_id, spec)
+        async with self._creating:
+            if session_id:
+                session = await self._reopen(session_id)
+                if spec is not None and spec.env:
+                    record = session.record
+                    record.spec = dataclasses.replace(record.spec, env=spec.env)
+            else:
+                session = await self._adopt_native(entry_id, native_session_id, spec)
         writes = Writes()
         session.ledger.hold(False, writes)
         await session.commit(writes)
-        session.want()
-        await session.wait_settled()
+        session.driver.want()
+        await session.driver.wait_settled()
         return session.record
 
     async def _reopen(self, session_id: str) -> Session:
         record = await self.get_session(session_id)
         self.entry(record.spec.entry_id)
-        if record.state is not SessionState.CLOSED:
+        if record.state is not SessionState.CLOSED or record.id in self.sessions:
             return await self.open_session(record.id)
+        self._refuse_many()
         self._free_key(record.key)
         record.closed_at, record.close_when_done = None, False
         return self.adopt(record)
@@ -180,24 +170,25 @@ class SessionCalls(Base):
     async def _adopt_native(self, entry_id: str, native: str, spec: SessionSpec | None) -> Session:
         if not entry_id or not native or spec is None:
             raise Invalid("name a session, or an entry with a native session id and a workspace.")
+        entry = self.entry(entry_id)
         for session in self.sessions.values():
-            same = session.record.spec.entry_id == entry_id
+            same = session.record.spec.entry_id == entry.id
             if same and session.record.native_session_id == native:
-                return session
-        created = CreateSession(agent=entry_id, spec=spec)
-        session = await self._new_session(created)
-        session.record.native_session_id, session.record.prompted = native, True
-        return session
+                return await self.open_session(session.id)
+        return await self._new_session(CreateSession(agent=entry.id, spec=spec), native=native)
 
+    @lasting
     async def fork_session(self, session_id: str, *, name: str = "") -> SessionRecord:
         """A new session with the history of an old one, on the same process.
 
         Raises:
             Unsupported: the agent cannot fork.
         """
+        self.refuse_when_full()
+        self._refuse_many()
         source = await self.open_session((await self.get_session(session_id)).id)
-        source.want()
-        await source.wait_settled()
+        source.driver.want()
+        await source.driver.wait_settled()
         agent = source.agent
         if agent is None or Feature.FORK not in agent.record.features:
             raise Unsupported(f"{source.record.spec.entry_id} cannot fork a conversation.")
@@ -223,62 +214,18 @@ class SessionCalls(Base):
             updated_at=now,
         )
         fork = self.adopt(record)
-        agent.members.add(fork.id)
-        fork.adopt(agent, native, SessionChange.FORKED)
-        await fork.commit_adopted()
+        try:
+            writes = fork.adopt(agent, native, SessionChange.FORKED)
+            agent.members.add(fork.id)
+            await fork.commit(writes)
+        except AgentctlError:
+            self.sessions.pop(fork.id, None)
+            agent.unbind(fork)
+            agent.members.discard(fork.id)
+            raise
         return record
 
-    async def get_session(self, session_id: str) -> SessionRecord:
-        """Open or closed, by id or unique tail of an open one."""
-        session = self.sessions.get(session_id) or self._by_tail(session_id)
-        if session is not None:
-            return session.record
-        record = await self.fetch(SessionRecord, "session", session_id)
-        if record is None:
-            raise NotFound(
-                f'there is no session "{session_id}". See them with: agentctl session ls',
-                reason="SESSION_NOT_FOUND",
-            )
-        return record
-
-    async def list_sessions(
-        self, where: SessionFilter, *, after: str = "", limit: int = 100
-    ) -> tuple[list[SessionRecord], str]:
-        """Newest first."""
-        found: list[SessionRecord] = []
-        open_only = None if where.include_closed else True
-        while len(found) <= limit:
-            docs = await self.deps.journal.docs(
-                "session", open=open_only, after_id=after, limit=SCAN, newest_first=True
-            )
-            for doc in docs:
-                live = self.sessions.get(doc.id)
-                record = live.record if live else load(SessionRecord, doc)
-                if _matches(record, where):
-                    found.append(record)
-            if len(docs) < SCAN:
-                break
-            after = docs[-1].id
-        return page(found, limit, lambda record: record.id)
-
-    async def resolve_session(
-        self, *, key: str = "", native_session_id: str = "", name: str = "", project: str = ""
-    ) -> SessionRecord:
-        """The newest session that fits; open ones first."""
-        pages, _ = await self.list_sessions(SessionFilter(key=key, project=project), limit=1000)
-        fits = [
-            record
-            for record in pages
-            if (not native_session_id or record.native_session_id == native_session_id)
-            and (not name or record.name == name)
-        ]
-        fits.sort(key=lambda record: record.state is SessionState.CLOSED)
-        if not fits:
-            raise NotFound(
-                "no session fits. See them with: agentctl session ls", reason="SESSION_NOT_FOUND"
-            )
-        return fits[0]
-
+    @lasting
     async def update_session(self, session_id: str, change: SessionUpdate) -> SessionRecord:
         """Title, name, labels and policy at once; model, mode and options through the agent."""
         session = await self.open_session(session_id)
@@ -319,6 +266,7 @@ class SessionCalls(Base):
             await session.close(reason=reason, force=force)
         return record
 
+    @lasting
     async def delete_session(self, session_id: str, *, native: bool = False) -> None:
         """Erases our rows; with `native` the agent's own copy as well."""
         record = await self.get_session(session_id)
@@ -357,17 +305,3 @@ def _fingerprint(request: CreateSession) -> str:
     spec = dataclasses.replace(request.spec, env={})
     plain = dataclasses.replace(request, spec=spec, idempotency_key="")
     return hashlib.sha256(repr(plain).encode()).hexdigest()
-
-
-def _matches(record: SessionRecord, where: SessionFilter) -> bool:
-    if where.states and record.state not in where.states:
-        return False
-    if where.entry_id and record.spec.entry_id != where.entry_id:
-        return False
-    if where.project and record.project != where.project:
-        return False
-    if where.key and record.key != where.key:
-        return False
-    if not where.include_closed and record.state is SessionState.CLOSED:
-        return False
-    return all(record.labels.get(key) == value for key, value in where.labels)
