@@ -6,7 +6,6 @@ What the agent says is not its business (the translator reads that), nor when it
 
 import asyncio
 import logging
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -42,7 +41,7 @@ from agentctl_adapters.acp.failures import (
 from agentctl_adapters.acp.handshake import PROTOCOL_VERSION, read_handshake
 from agentctl_adapters.acp.inbound import Inbound
 from agentctl_adapters.acp.link import Link, session_of
-from agentctl_adapters.acp.outbound import Calls
+from agentctl_adapters.acp.outbound import Calls, now_ms
 from agentctl_adapters.acp.requests import Json, as_object, as_objects, as_text
 
 logger = logging.getLogger(__name__)
@@ -122,9 +121,14 @@ class AcpConnection:
     def on_notification(self, message: Json) -> None:
         """Sees what the agent notifies, before its draft goes out; keeps what calls depend on."""
         if message["method"] == "session/update":
-            update = as_object(as_object(message.get("params")).get("update"))
-            if update.get("sessionUpdate") in _CHOICE_UPDATES:
-                self._session(session_of(message)).choices.absorb_update(update)
+            # For every chunk of text: plain look-ups, and no more when it is none of these.
+            try:
+                update = message["params"]["update"]
+                if update["sessionUpdate"] not in _CHOICE_UPDATES:
+                    return
+            except (KeyError, IndexError, TypeError):
+                return
+            self._session(session_of(message)).choices.absorb_update(update)
         elif message["method"] == "$/cancel_request":
             self._inbound.on_cancel(as_object(message.get("params")))
         elif message["method"] == "elicitation/complete":
@@ -392,7 +396,3 @@ class AcpConnection:
 
 
 _CHOICE_UPDATES = ("current_mode_update", "config_option_update", "available_commands_update")
-
-
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -186,6 +186,7 @@ class Link:
             await process.wait_exit()
         self._feed(Frame("stdout_end"))
         self._tell_exit(process)
+        self._complete_all()
         await self._deliver()
         self.peer.fail_all(PeerGone(self.death.how))
         if not self._exit_told:
@@ -254,8 +255,6 @@ class Link:
             logger.exception("a %s frame could not be translated and is left out", frame.dir)
             return
         self._drafts += drafts
-        if frame.dir in ("stdout_end", "exit"):
-            self._complete_all()
 
     def _complete_all(self) -> None:
         for draft in self._drafts:

@@ -3,6 +3,7 @@
 Remembers which methods the agent does not know, whatever it claimed. Knows no method's content.
 """
 
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -85,3 +86,8 @@ class Calls:
     @property
     def _entry(self) -> str:
         return self._launch.entry.id
+
+
+def now_ms() -> int:
+    """The wall clock, Unix ms."""
+    return time.time_ns() // 1_000_000
