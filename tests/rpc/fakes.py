@@ -87,8 +87,11 @@ class FakeManager:
 
         async def call(*arguments: Any, **named: Any) -> Any:
             self.calls.append((name, arguments, named))
-            answer = self.answers[name]
-            return await answer(*arguments, **named) if callable(answer) else answer
+            answer: Any = self.answers[name]
+            if callable(answer):
+                made: Any = answer(*arguments, **named)
+                return await made
+            return answer
 
         return call
 

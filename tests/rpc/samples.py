@@ -52,8 +52,8 @@ def value_of(hint: Any, name: str, salt: int) -> Any:
 
 def emptied(value: Any) -> Any:
     """The same value with each list that may be cleared cleared."""
-    hints = get_type_hints(type(value))
-    changes = {
+    hints = get_type_hints(cast(type[Any], type(value)))
+    changes: dict[str, list[Any]] = {
         field.name: []
         for field in dataclasses.fields(value)
         if get_origin(hints[field.name]) in (Union, types.UnionType)

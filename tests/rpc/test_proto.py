@@ -2,14 +2,16 @@
 
 import importlib.util
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import pytest
 from google.protobuf import descriptor_pb2
-from grpc_tools import protoc
+from grpc_tools import (  # pyright: ignore[reportMissingTypeStubs]  its package ships none
+    protoc,
+)
 
 from agentctl import v1
 from agentctl.core import words
@@ -32,7 +34,8 @@ def files() -> Any:
             "--include_source_info",
             *sources,
         ]
-        assert protoc.main(arguments) == 0
+        compile_proto: Callable[[list[str]], int] = protoc.main  # pyright: ignore[reportUnknownMemberType]  no stubs
+        assert compile_proto(arguments) == 0
         return descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes()).file
 
 

@@ -196,7 +196,8 @@ async def test_health_says_that_each_service_serves() -> None:
 
 
 async def reflected(channel: grpc.aio.Channel) -> set[str] | None:
-    stub: Any = reflection_pb2_grpc.ServerReflectionStub(channel)
+    open_channel: Any = channel
+    stub: Any = reflection_pb2_grpc.ServerReflectionStub(open_channel)
     request = reflection_pb2.ServerReflectionRequest(list_services="")
     try:
         async for answer in stub.ServerReflectionInfo(iter([request])):

@@ -1,7 +1,7 @@
 """What each call asks of the rooms behind it, and what a caller is told of a bad request."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import grpc.aio
@@ -220,7 +220,7 @@ async def test_a_bad_request_is_refused_by_the_name_of_its_field(case: str) -> N
 
 async def test_unknown_numbers_of_enums_are_refused_with_the_words_there_are() -> None:
     async with house() as rooms, grpc.aio.insecure_channel(f"unix:{rooms.path}") as channel:
-        ask = channel.unary_unary("/agentctl.v1.Sessions/Create")
+        ask = cast(Any, channel).unary_unary("/agentctl.v1.Sessions/Create")
         request = v1.CreateSessionRequest(agent="demo", workspace="/w").SerializeToString()
         with pytest.raises(grpc.aio.AioRpcError, match="use one of ask, allow, deny"):
             await ask(request + b"\x58\x63")
@@ -380,7 +380,7 @@ async def test_wait_tells_an_end_from_a_time_that_was_up() -> None:
 
 async def test_wait_answers_before_the_deadline_of_its_call() -> None:
     async with house() as rooms, grpc.aio.insecure_channel(f"unix:{rooms.path}") as channel:
-        ask = channel.unary_unary("/agentctl.v1.Runs/Wait")
+        ask = cast(Any, channel).unary_unary("/agentctl.v1.Runs/Wait")
         request = v1.WaitRunRequest(run_id="run_1", timeout_ms=60_000).SerializeToString()
         await ask(request, timeout=5)
     ((_, (_, waited), _),) = rooms.manager.calls
@@ -551,10 +551,10 @@ async def test_discovery_tells_what_is_installed_and_what_is_missing(monkeypatch
 
 async def test_watching_the_registry_shows_it_now_and_after_each_change() -> None:
     async with house() as rooms:
-        snapshots = aiter(rooms.client.registry.watch())
+        snapshots: Any = rooms.client.registry.watch()
         with anyio.fail_after(10):
             assert [each.entry_id for each in (await anext(snapshots)).entries] == ["demo"]
             rooms.catalog.known["more"] = entry("more")
             await rooms.catalog.news[0].send.send(object())
             assert [each.entry_id for each in (await anext(snapshots)).entries] == ["demo", "more"]
-            await snapshots.aclose()  # pyright: ignore[reportAttributeAccessIssue]  it is a generator
+            await snapshots.aclose()
