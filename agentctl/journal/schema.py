@@ -78,16 +78,14 @@ def prepare(path: Path, boot_id: str, reserve: Reserve) -> str:
         raise not_writable(path.parent, error) from error
     try:
         try:
-            journal = _prepared(path, boot_id)
+            return _prepared(path, boot_id)
         except sqlite3.Error as error:
             if not is_full(error, path):
                 raise
             reserve.release()
-            journal = _prepared(path, boot_id)
+            return _prepared(path, boot_id)
     except sqlite3.Error as error:
         raise explained(error, path) from error
-    reserve.restore()
-    return journal
 
 
 def _prepared(path: Path, boot_id: str) -> str:

@@ -194,7 +194,7 @@ async def open_journal(
     def start() -> tuple[str, Writer, Keeper]:
         boot = schema.read_boot_id() if boot_id is None else boot_id
         journal_id = schema.prepare(path, boot, parts.reserve)
-        writer = Writer(path, parts, loop)
+        writer = Writer(path, parts, loop, full=not parts.reserve.restore())
         return journal_id, writer, Keeper(path, writer, rule, intervals, now_ms)
 
     journal_id, writer, keeper = await anyio.to_thread.run_sync(start)

@@ -68,7 +68,9 @@ class WriterParts:
 class Writer:
     """Not to be used before `start`; `full` says whether the disk is."""
 
-    def __init__(self, path: Path, parts: WriterParts, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, path: Path, parts: WriterParts, loop: asyncio.AbstractEventLoop, *, full: bool
+    ) -> None:
         self._path = path
         self._parts = parts
         self._loop = loop
@@ -78,7 +80,7 @@ class Writer:
         self.head: int = self._conn.execute("SELECT head FROM meta").fetchone()[0]
         row = self._conn.execute("SELECT max(ts) FROM clock").fetchone()
         self._clock: int = row[0] or 0
-        self.full = False
+        self.full = full
         self.closed = False
         self._thread = threading.Thread(target=self._run, name="journal-writer", daemon=True)
 
@@ -152,15 +154,17 @@ class Writer:
         self._parts.on_written(self._conn, size)
 
     def _deliver(self, appends: list[Append], blocks: list[Block], head: int) -> None:
-        if blocks:
-            self._parts.on_commit(blocks, head)
-        for append in appends:
-            if append.done.done():
-                continue
-            if append.error is None:
-                append.done.set_result(None)
-            else:
-                append.done.set_exception(append.error)
+        try:
+            if blocks:
+                self._parts.on_commit(blocks, head)
+        finally:
+            for append in appends:
+                if append.done.done():
+                    continue
+                if append.error is None:
+                    append.done.set_result(None)
+                else:
+                    append.done.set_exception(append.error)
 
     def _write(self, appends: list[Append]) -> list[Block]:
         blocks: list[Block] = []

@@ -32,6 +32,7 @@ class Tail:
         self._size = 0
         self._blocks: list[Block] = []
         self._lines: dict[str, list[Block]] = {}
+        self._last: tuple[int, int, Selection, Page] | None = None
 
     def holds(self, after: int) -> bool:
         """Whether all that came after this seq is here."""
@@ -49,8 +50,16 @@ class Tail:
             self._trim(self._limit * 3 // 4)
 
     def page(self, selection: Selection, after: int, end: int | None) -> Page:
-        """As `Journal.page`, from memory."""
+        """As `Journal.page`, from memory; who wants the same at the same time shares it."""
         head = self.head if end is None else min(self.head, end)
+        last = self._last
+        if last is not None and last[0] == after and last[1] == head and last[2] == selection:
+            return last[3]
+        page = self._page(selection, after, head)
+        self._last = (after, head, selection, page)
+        return page
+
+    def _page(self, selection: Selection, after: int, head: int) -> Page:
         page = Page(to=max(head, after), head=self.head)
         size, previous = 0, after
         for block in self._behind(selection, after):
@@ -80,6 +89,7 @@ class Tail:
 
     def forget(self, session_id: str) -> None:
         """Drops a deleted session's blocks."""
+        self._last = None
         for block in self._lines.get(session_id, ()):
             if block.session_id == session_id:
                 self._size -= len(block.data)

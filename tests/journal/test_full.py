@@ -133,6 +133,20 @@ async def test_a_disk_with_hardly_any_room_stays_full(
         assert journal.full
 
 
+async def test_a_daemon_that_starts_on_a_full_disk_serves_reads_and_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path) as journal:
+        await journal.append(chunks(5))
+    monkeypatch.setattr(ReserveFile, "restore", lambda _: False)
+    async with opened(tmp_path) as journal:
+        assert journal.full
+        with pytest.raises(Exhausted):
+            await journal.append([chunk()])
+        await journal.append([complete()], vital=True)
+        assert seqs(await read(hub_of(journal))) == [1, 2, 3, 4, 5, 6]
+
+
 def test_the_reserve_takes_room_and_gives_it_back(tmp_path: Path) -> None:
     reserve = ReserveFile(tmp_path / "journal.reserve")
     assert reserve.restore()
