@@ -106,7 +106,7 @@ class AcpTranslator:
                     update = params["update"]
                     view = self._views.get(params["sessionId"])
                     if view is None:
-                        view = self._view(params["sessionId"])
+                        view = self._view(as_text(params["sessionId"]))
                     handler = self._handlers.get(update["sessionUpdate"])
                     if handler is not None:
                         return handler(view, update, msg)

@@ -60,6 +60,8 @@ class Updates:
         if content["type"] != "text":
             return self._content(view, update, raw)
         text = content["text"]
+        if not isinstance(text, str):
+            return _NONE
         if self._speech is not None and (said := self._speech(view, text, update)) is not None:
             return said
         if not view.live:
@@ -74,7 +76,7 @@ class Updates:
         elif own == view.own and view.own_kind == "text":
             shown = view.shown
         else:
-            shown = view.block("text", own)
+            shown = view.block("text", own) if isinstance(own, str) and own else ""
         parent = parent_of(update) if "_meta" in update else None
         return (Draft(MessageChunk(shown, Role.ASSISTANT, text), view.id, None, None, parent, raw),)
 
