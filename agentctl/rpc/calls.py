@@ -41,6 +41,9 @@ class Calls:
 
     async def change(self, call: Coroutine[Any, Any, T]) -> T:
         """Runs a call that changes something; it goes on when the caller leaves."""
+        if self.stopping:
+            call.close()
+            raise stopping()
         task = asyncio.ensure_future(call)
         self._changes.add(task)
         task.add_done_callback(self._changes.discard)

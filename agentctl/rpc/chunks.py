@@ -6,6 +6,8 @@ all that stays the same from chunk to chunk is encoded once. Anything else is le
 
 from operator import attrgetter
 
+from google.protobuf.message import Message
+
 from agentctl import v1
 from agentctl.core.events import Event, MessageChunk
 from agentctl.core.words import Role
@@ -42,7 +44,7 @@ def varint(number: int) -> bytes:
     return bytes(out)
 
 
-def _tag(field: str, wire_type: int, message: type = v1.AgentEvent) -> bytes:
+def _tag(field: str, wire_type: int, message: type[Message] = v1.AgentEvent) -> bytes:
     return varint(message.DESCRIPTOR.fields_by_name[field].number << 3 | wire_type)
 
 

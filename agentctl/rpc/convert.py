@@ -4,6 +4,7 @@ A frame is one `events` field of an EventBatch: 0x0A, the length, the AgentEvent
 are 0x08 and its type. It refuses to know where frames are kept.
 """
 
+import dataclasses
 from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, get_args
@@ -158,9 +159,9 @@ def _reasoning(payload: core.Reasoning, message: v1.AgentEvent) -> bool:
 
 
 _SELDOM = [
-    name
-    for name in core.ToolUpdate.__dataclass_fields__
-    if name not in {"tool_call_id", "status", "output_delta"}
+    each.name
+    for each in dataclasses.fields(core.ToolUpdate)
+    if each.name not in {"tool_call_id", "status", "output_delta"}
 ]
 _seldom = attrgetter(*_SELDOM)
 _NOTHING_SELDOM = (None,) * len(_SELDOM)

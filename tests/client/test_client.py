@@ -4,6 +4,7 @@ import inspect
 import socket
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ import pytest
 
 from agentctl.client import AgentCtl, Unreachable
 from agentctl.client.channel import parse_address
-from agentctl.core.errors import Invalid, TimedOut
+from agentctl.core.errors import Invalid, TimedOut, Unsupported
 from agentctl.rpc.catalogue import services
 from agentctl.rpc.server import snake
+from tests.rpc.fakes import house
 
 pytestmark = pytest.mark.anyio
 
@@ -96,3 +98,30 @@ def test_importing_the_client_keeps_grpc_from_hooking_forks() -> None:
     )
     out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert out.stdout.split() == ["0", "False"]
+
+
+CALLS: dict[str, Callable[[AgentCtl], Awaitable[Any]]] = {
+    "sessions.messages": lambda c: c.sessions.messages("ses_1"),
+    "sessions.mcp_status": lambda c: c.sessions.mcp_status("ses_1"),
+    "sessions.compact": lambda c: c.sessions.compact("ses_1"),
+    "sessions.unrevert": lambda c: c.sessions.unrevert("ses_1"),
+    "artifacts.list": lambda c: c.artifacts.list(kinds=["diff"]),
+    "artifacts.get": lambda c: c.artifacts.get("art_1"),
+    "tools.list": lambda c: c.tools.list("ses_1"),
+    "environments.list": lambda c: c.environments.list(),
+    "environments.status": lambda c: c.environments.status("local"),
+    "models.auth_status": lambda c: c.models.auth_status(),
+    "approvals.delete_rule": lambda c: c.approvals.delete_rule("ses_1", "rul_1"),
+    "tasks.get": lambda c: c.tasks.get("t"),
+    "tasks.cancel": lambda c: c.tasks.cancel("t"),
+    "tasks.events": lambda c: anext(aiter(c.tasks.events("t"))),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+async def test_a_call_that_the_daemon_does_not_serve_raises_unsupported(name: str) -> None:
+    async with house() as rooms:
+        with pytest.raises(Unsupported) as caught:
+            await CALLS[name](rooms.client)
+        assert name not in (await rooms.client.daemon.get_info()).capabilities
+    assert snake(caught.value.metadata["method"].replace(".", "")) == name.replace(".", "_")

@@ -28,7 +28,7 @@ def test_it_writes_the_same_bytes_for_any_length_and_place(seq: int, length: int
 
 def test_it_writes_the_same_bytes_for_any_envelope() -> None:
     frames = ChunkFrames(JOURNAL)
-    told = [dict.fromkeys(NAMES[:n], "x" * n) for n in range(len(NAMES) + 1)]
+    told: list[dict[str, Any]] = [dict.fromkeys(NAMES[:n], "x" * n) for n in range(len(NAMES) + 1)]
     told += [{name: value} for name in NAMES for value in ("", "ß", "y" * 300)]
     told += [{"parent_tool_call_id": "t", "ts": ts} for ts in (0, 1, 127, 128)]
     for envelope in told:

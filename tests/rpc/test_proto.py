@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from google.protobuf import descriptor_pb2
@@ -34,7 +34,7 @@ def files() -> Any:
             "--include_source_info",
             *sources,
         ]
-        compile_proto: Callable[[list[str]], int] = protoc.main  # pyright: ignore[reportUnknownMemberType]  no stubs
+        compile_proto = cast("Callable[[list[str]], int]", protoc.main)  # pyright: ignore[reportUnknownMemberType]  no stubs
         assert compile_proto(arguments) == 0
         return descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes()).file
 
