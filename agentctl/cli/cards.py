@@ -17,8 +17,11 @@ DIFF_LINES = 8
 _ONCE = frozenset({"allow_once", "reject_once"})
 
 
-def subject(data: Json) -> str:
-    """What a request or a tool is about, in one line: its command, file or title."""
+def subject(data: Json, workspace: str = "") -> str:
+    """What a request or a tool is about, in one line: its command, file or title.
+
+    A path inside the workspace is shown from there.
+    """
     details = data.get("details", {})
     paths = data.get("paths") or [each["path"] for each in data.get("locations") or ()]
     told = (
@@ -32,7 +35,10 @@ def subject(data: Json) -> str:
         or data.get("action")
         or ""
     )
-    return home(plain(str(told)))
+    text = plain(str(told))
+    if workspace and text.startswith(workspace + "/"):
+        return text[len(workspace) + 1 :]
+    return home(text)
 
 
 def verb(data: Json) -> str:
@@ -52,7 +58,8 @@ def card(data: Json, screen: Screen) -> Iterator[str]:
     right = " · ".join(facts)
     left = f"{verb(data)} "
     room = screen.room - len(left) - len(right) - 4
-    about = clip(subject(data), room)
+    whole = subject(data, screen.workspace)
+    about = clip(whole, room)
     yield spread(
         screen.style("? ", "bold yellow") + screen.style(left, "bold") + about,
         screen.style(right, "dim"),
@@ -60,8 +67,8 @@ def card(data: Json, screen: Screen) -> Iterator[str]:
     )
     if details.get("reason"):
         yield "  " + screen.style(clip(plain(details["reason"]), screen.room - 2), "dim")
-    if len(about) < len(subject(data)):
-        yield "  " + subject(data)
+    if len(about) < len(whole):
+        yield "  " + whole
     lines = _changes(diff)
     yield from (_bar(line, screen) for line in lines[:DIFF_LINES])
     if len(lines) > DIFF_LINES:

@@ -41,8 +41,10 @@ def chat(
       agentctl chat ses_01k…9c4f
     """
 
+    servers = inputs.mcp_servers(mcp_config)
+
     async def work(client: "AgentCtl") -> None:
-        session_id, ours = await _open(client, target, workspace, model, mode, approve, mcp_config)
+        session_id, ours = await _open(client, target, workspace, model, mode, approve, servers)
         try:
             await _talk(client, session_id)
         finally:
@@ -59,7 +61,7 @@ async def _open(
     model: str | None,
     mode: str | None,
     approve: str | None,
-    mcp_config: Any,
+    servers: Any,
 ) -> tuple[str, bool]:
     """(session, whether we made it)."""
     from agentctl.cli.ids import is_full, resolve
@@ -76,7 +78,7 @@ async def _open(
         model=model,
         mode=mode,
         policy=approve or "",
-        mcp_servers=inputs.mcp_servers(mcp_config),
+        mcp_servers=servers,
         env=await inputs.caller_env(client, target),
         wait_ready=True,
     )

@@ -5,6 +5,7 @@ caller finds the socket of the first.
 """
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -98,10 +99,11 @@ def _wait(daemon: "subprocess.Popen[bytes]", address: str, log: Path, offset: in
             # It outlives us: nobody is to wait for it, and Popen would complain that nobody did.
             daemon.returncode = daemon.returncode or 0
             return None if ended else daemon.pid
-        words = _last_words(log, offset) if ended else ""
+        words, reason = _last_words(log, offset) if ended else ("", None)
         if ended and "Another daemon" not in words:
             raise DaemonFailed(
-                f"The daemon did not start: {words or 'it said nothing'} (its log: {log})"
+                f"The daemon did not start: {words or 'it said nothing'} (its log: {log})",
+                reason=reason,
             )
         time.sleep(LOOK_S)
     if daemon.poll() is None:
@@ -113,10 +115,15 @@ def _wait(daemon: "subprocess.Popen[bytes]", address: str, log: Path, offset: in
     )
 
 
-def _last_words(log: Path, offset: int) -> str:
+def _last_words(log: Path, offset: int) -> tuple[str, str | None]:
+    """The error that a daemon ended with, and its reason."""
     with suppress(OSError), log.open("rb") as file:
         file.seek(offset)
         lines = file.read(65536).decode("utf-8", "replace").strip().splitlines()
         told = [line for line in lines if line.startswith("error: ")] or lines[-1:]
-        return told[-1].removeprefix("error: ") if told else ""
-    return ""
+        words = told[-1].removeprefix("error: ") if told else ""
+        message, _, reason = words.rpartition("  ")
+        if message and re.fullmatch("[A-Z_]+", reason):
+            return message.strip(), reason
+        return words, None
+    return "", None

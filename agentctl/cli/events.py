@@ -1,7 +1,7 @@
 """Owns the command `events`: the journal as lines, in one of three views."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -143,8 +143,8 @@ def _words(kind: str, data: Json) -> str:
         if isinstance(data.get(name), str) and data[name] not in words:
             words.append(plain(data[name]) or repr(data[name]))
     blocks: Any = data.get("prompt") or data.get("content")
-    for block in blocks if isinstance(blocks, list) else ():
-        words.append(plain(block.get("text", "")))
+    if isinstance(blocks, list):
+        words += [plain(each.get("text", "")) for each in cast(list[Json], blocks)]
     if kind == "plan":
         words += [f"{each['status']}: {plain(each['content'])}" for each in data["entries"]]
     if "output_delta" in data:

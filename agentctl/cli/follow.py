@@ -47,7 +47,8 @@ class What:
     """Which run to follow, and how.
 
     `after` is a cursor from before the run was made. `closes` says that the session ends with the
-    run, and that its end is to be waited for. `on_ask` is wait, deny or fail.
+    run, and that its end is to be waited for. `on_ask` is wait, deny or fail. `entry_id` is the
+    entry that is being started for it, if one is: its progress is shown.
     """
 
     session_id: str
@@ -55,6 +56,7 @@ class What:
     after: str
     closes: bool = False
     on_ask: str = "wait"
+    entry_id: str = ""
 
 
 class Follow:
@@ -70,6 +72,7 @@ class Follow:
         self._complete: Json | None = None
         self._decision = ""
         self._fallback: Json | None = None
+        self._began = False
         self._ended = False
         self._closed = False
         self._interrupts = 0
@@ -83,6 +86,8 @@ class Follow:
                 async with anyio.create_task_group() as group:
                     group.start_soon(self._signals, group)
                     group.start_soon(self._tick)
+                    if self._what.entry_id and self._view.shows_starts:
+                        group.start_soon(self._hear_start)
                     if self._asks is not None:
                         group.start_soon(self._keys, self._asks)
                     await self._read(group)
@@ -162,6 +167,7 @@ class Follow:
         self._fallback = {"outcome": "failed", "error": error, "ended_at": event["ts"]}
 
     async def _header(self) -> None:
+        self._began = True
         try:
             session = to_dict(await self._client.sessions.get(self._what.session_id))
             agent_id = session.get("agent_id")
@@ -210,6 +216,16 @@ class Follow:
                 self._draw()
             elif key == "o" and isinstance(self._view, TerminalView):
                 self._view.open_output()
+
+    async def _hear_start(self) -> None:
+        """What a process says of itself before it serves any session is in no session's stream."""
+        what = self._what
+        async for event in self._client.events(what.after, types=["agent_status"]):
+            if self._began:
+                return
+            told = to_dict(event)
+            if told["data"].get("entry_id") == what.entry_id and not event.session_id:
+                self._view.event(told)
 
     async def _tick(self) -> None:
         while True:

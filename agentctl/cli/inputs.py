@@ -46,14 +46,12 @@ def workspace(path: Path | None) -> str:
     return str((path or Path()).expanduser().absolute())
 
 
-def blocks(prompt: str, files: "Sequence[Path]", *, local: bool) -> "list[v1.ContentBlock]":
-    """Content blocks of a prompt: its text, then each file.
-
-    Args:
-        local: whether the daemon sees our files, so that a path says enough.
-    """
+def blocks(prompt: str, files: "Sequence[Path]") -> "list[v1.ContentBlock]":
+    """Content blocks of a prompt: its text, then each file; by path where the daemon sees it."""
     from agentctl import v1
+    from agentctl.cli.state import address, is_local
 
+    local = is_local(address())
     out = [v1.ContentBlock(type=v1.ContentType.CONTENT_TYPE_TEXT, text=prompt)]
     for each in files:
         path = each.expanduser().absolute()

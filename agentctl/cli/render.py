@@ -6,6 +6,7 @@ It takes events in their JSON form and draws on a `Screen`; it refuses to call t
 import time
 from typing import Any
 
+from agentctl.cli.cards import subject
 from agentctl.cli.ids import short
 from agentctl.cli.out import MINUS, clean, clip, home, plain, spread
 from agentctl.cli.runview import Texts
@@ -22,6 +23,8 @@ _MARKS = {"completed": "☑", "in_progress": "▸", "cancelled": "☒"}
 class TerminalView:
     """One run on a screen."""
 
+    shows_starts = True
+
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
         self._texts = Texts()
@@ -31,13 +34,14 @@ class TerminalView:
         self._speaking = ""
         self._waits = ""
         self._since = 0.0
-        self._plan: list[Any] = []
+        self._plan: list[Json] = []
         self._frame = 0
         self.quiet = False
         """Whether a card is on the screen, whose line at the bottom must stay."""
 
     def header(self, session: Json, agent: Json | None) -> None:
         self._wait("")
+        self._screen.workspace = session.get("workspace", "")
         name = session.get("entry_id", "")
         version = (agent or {}).get("version", "")
         facts = [
@@ -183,7 +187,7 @@ class TerminalView:
                 self._screen.line(line)
             self._block = tool if tool.hides else self._block
         elif tool.data.get("status") != "awaiting_approval":
-            self._wait(f"{tool.kind} {tool.subject}")
+            self._wait(f"{tool.kind} {subject(tool.data, self._screen.workspace)}")
 
     def _answered(self, event: Json, data: Json) -> None:
         for tool in self._tools.values():
@@ -208,12 +212,14 @@ class TerminalView:
         self._screen.line(self._screen.style(spread(left, counts, self._screen.room), "dim"))
 
     def _show_plan(self, data: Json) -> None:
-        entries = data.get("entries", [])
-        if entries == self._plan and not data.get("document"):
-            return
+        entries: list[Json] = data.get("entries", [])
+        known = [each["content"] for each in self._plan] == [each["content"] for each in entries]
+        # The same plan a step further shows only its steps that moved.
+        fresh = [each for each in entries if not known or each not in self._plan]
         self._plan = entries
-        self._end_text()
-        for entry in entries:
+        if fresh:
+            self._end_text()
+        for entry in fresh:
             mark = _MARKS.get(entry["status"], "☐")
             style = "" if entry["status"] == "in_progress" else "dim"
             text = f"  {mark} {plain(entry['content'])}"

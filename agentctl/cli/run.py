@@ -38,10 +38,10 @@ def run(
       git diff | agentctl run claude-acp - --approve deny --json
     """
     inputs.refuse_attach(url, auth)
-    text = inputs.read_prompt(prompt)
+    given = inputs.blocks(inputs.read_prompt(prompt), file or [])
+    servers = inputs.mcp_servers(mcp_config)
 
     async def work(client: "AgentCtl") -> int:
-        given = inputs.blocks(text, file or [], local=_local(client))
         after = (await client.daemon.get_info()).head_cursor
         session = await client.sessions.create(
             agent,
@@ -49,7 +49,7 @@ def run(
             model=model,
             mode=mode,
             policy=approve or "",
-            mcp_servers=inputs.mcp_servers(mcp_config),
+            mcp_servers=servers,
             env=await inputs.caller_env(client, agent),
             close_when_done=True,
         )
@@ -59,7 +59,7 @@ def run(
             await client.sessions.close(session.session_id)
             raise
         what = _what(session.session_id, made.run.run_id, after, on_ask)
-        what.closes = True
+        what.closes, what.entry_id = True, session.entry_id
         return await _follow(client, what, as_json)
 
     raise typer.Exit(go(work, start=True))
@@ -88,13 +88,12 @@ def prompt(
       agentctl prompt 9c4f "now write the changelog"
       agentctl prompt 9c4f "stop and explain" --if-busy interrupt
     """
-    text = inputs.read_prompt(prompt)
+    given = inputs.blocks(inputs.read_prompt(prompt), file or [])
 
     async def work(client: "AgentCtl") -> int:
         from agentctl.cli.ids import resolve
 
         identifier = await resolve(client, "session", session)
-        given = inputs.blocks(text, file or [], local=_local(client))
         after = (await client.daemon.get_info()).head_cursor
         made = await client.runs.create(
             identifier,
@@ -178,13 +177,13 @@ def start(
       agentctl start gemini --resume ses_01k…9c4f
     """
     inputs.refuse_attach(url, auth)
+    servers = inputs.mcp_servers(mcp_config)
 
     async def work(client: "AgentCtl") -> None:
         from agentctl import v1
         from agentctl.cli.ids import is_full, resolve
         from agentctl.cli.starting import watched
 
-        servers = inputs.mcp_servers(mcp_config)
         env = await inputs.caller_env(client, agent)
         place = inputs.workspace(workspace)
         known = await resolve(client, "session", resume) if resume else ""
@@ -291,12 +290,6 @@ def stop(
             out().line("nothing was running")
 
     go(work)
-
-
-def _local(client: "AgentCtl") -> bool:
-    from agentctl.cli.state import is_local
-
-    return is_local(client.address)
 
 
 def _ms(seconds: float | None) -> int | None:

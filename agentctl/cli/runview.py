@@ -14,6 +14,9 @@ Json = dict[str, Any]
 class RunView(Protocol):
     """Takes the events of one run, and those of its session outside any run, in order."""
 
+    shows_starts: bool
+    """Whether it wants to know how the start of the agent goes, which is in no session's stream."""
+
     def header(self, session: Json, agent: Json | None) -> None:
         """Told once, when the run starts."""
         ...
@@ -38,6 +41,8 @@ class RunView(Protocol):
 class JsonView:
     """Each event as a line; `seq` is absent only in a row of type `gap`."""
 
+    shows_starts = False
+
     def header(self, session: Json, agent: Json | None) -> None:
         pass
 
@@ -59,6 +64,8 @@ class JsonView:
 
 class PlainView:
     """The assistant's text alone on stdout; why a start takes long and a bad end on stderr."""
+
+    shows_starts = True
 
     def __init__(self) -> None:
         self._text = Texts()

@@ -14,6 +14,8 @@ class Screen:
 
     def __init__(self, out: Out) -> None:
         self.out = out
+        self.workspace = ""
+        """Where the agent works; paths in it are shown from there."""
         self._bottom = ""
         self._drawn = False
         self._fresh = True

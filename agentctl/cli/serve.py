@@ -41,6 +41,8 @@ def serve(
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
+    # It notes each write beside a registry file, this log included when it lies there.
+    logging.getLogger("watchfiles").setLevel(logging.WARNING)
 
     def ready(addresses: list[str]) -> None:
         for address in addresses:

@@ -42,10 +42,6 @@ class Tool:
         return str(self.data.get("kind", "other"))
 
     @property
-    def subject(self) -> str:
-        return subject(self.data)
-
-    @property
     def counted(self) -> bool:
         """Whether its line shows lines added and removed."""
         return bool(self._diff())
@@ -62,7 +58,7 @@ class Tool:
         facts.append(f"{duration(max(self.until - self.since, 0)):>6}")
         right = " · ".join(facts)
         kind = f"{self.kind:<7} "
-        about = clip(self.subject, screen.room - len(kind) - len(right) - 3)
+        about = clip(subject(self.data, screen.workspace), screen.room - len(kind) - len(right) - 3)
         dot = screen.style("● ", "red" if failed else "green")
         if self.data.get("status") == "cancelled":
             dot = screen.style("● ", "yellow")
