@@ -109,8 +109,8 @@ class Acp:
     def end(self, request: int, stop: str = "end_turn", **more: Any) -> list[Event]:
         return self.answer(request, {"stopReason": stop, **more})
 
-    def update(self, kind: str, session: str = "s", **fields: Any) -> list[Event]:
-        update = {"sessionUpdate": kind, **fields}
+    def update(self, word: str, /, session: str = "s", **fields: Any) -> list[Event]:
+        update = {"sessionUpdate": word, **fields}
         return self.hear(method="session/update", params={"sessionId": session, "update": update})
 
     def text(self, text: str, session: str = "s", **more: Any) -> list[Event]:

@@ -27,7 +27,7 @@ from agentctl_adapters.acp.calls import card_of, parent_of, read_call
 from agentctl_adapters.acp.errors import words_of
 from agentctl_adapters.acp.quirks import Quirks
 from agentctl_adapters.acp.requests import Json, as_object, as_objects, as_text
-from agentctl_adapters.acp.view import SessionView
+from agentctl_adapters.acp.view import Call, SessionView
 
 _OPTION_KINDS = {kind.value: kind for kind in OptionKind if kind is not OptionKind.OTHER}
 _REASONS = ("justification", "reason", "description")
@@ -55,11 +55,7 @@ def permission_drafts(
         else:
             del view.calls[call_id]
             ask.tool_call_id = None
-        _describe(ask, told, source, call.name, call.kind)
-        if call.changes:
-            ask.details = ask.details or PermissionDetails()
-            ask.details.file = call.changes[0].path
-            ask.details.diff = call.changes[0].diff
+        _describe(ask, call, source)
     if not view.live and ask.kind is PermissionKind.TOOL:
         ask.kind = PermissionKind.OTHER
     drafts.append(Draft(ask, view.id, None, request, parent, raw))
@@ -83,24 +79,26 @@ def _waiting_card(
     return [Draft(update, view.id, None, None, parent)]
 
 
-def _describe(
-    ask: PermissionRequest, told: ToolUpdate, source: Json, name: str | None, kind: ToolKind | None
-) -> None:
-    ask.title = told.title
-    ask.tool_name = name
-    ask.tool_kind = kind
+def _describe(ask: PermissionRequest, call: Call, source: Json) -> None:
+    """What is asked for; what the request leaves out its tool has told before."""
+    ask.title = call.title
+    ask.tool_name = call.name
+    ask.tool_kind = call.kind
     ask.action = as_text(source.get("kind")) or None
-    ask.input_json = told.input_json
+    ask.input_json = call.input_json
     wants = as_object(source.get("rawInput"))
     reason = next((as_text(wants.get(k)) for k in _REASONS if as_text(wants.get(k))), None)
-    file = told.paths[0] if told.paths else None
-    if told.command or file or reason:
-        ask.details = PermissionDetails(told.command, file, reason)
-    ask.reusable = True if told.command or file else None
+    # A request with an input of its own is not for a command that was told before.
+    command = call.command if not wants or "command" in wants or "cmd" in wants else None
+    file = call.paths[0] if call.paths else None
+    diff = call.changes[0].diff if call.changes else None
+    if command or file or reason or diff:
+        ask.details = PermissionDetails(command, file, reason, diff)
+    ask.reusable = True if command or file else None
     if source.get("kind") == "switch_mode":
         ask.kind = PermissionKind.PLAN if "plan" in wants else PermissionKind.MODE
         ask.document = as_text(wants.get("plan")) or None
-    elif kind is ToolKind.MCP:
+    elif call.kind is ToolKind.MCP:
         ask.kind = PermissionKind.MCP
 
 

@@ -137,6 +137,11 @@ def read_call(
     told.command = _command(call, source, told.title)
     _places(told, call, source, update)
     _content(view, quirks, told, call, update)
+    if told.paths is None and call.changes and call.kind not in _NO_PATHS:
+        told.paths = list(dict.fromkeys(change.path for change in call.changes))
+    call.command = told.command or call.command
+    call.input_json = told.input_json or call.input_json
+    call.paths = told.paths or call.paths
     return told
 
 

@@ -36,6 +36,9 @@ class Call:
     name: str | None = None
     kind: ToolKind | None = None
     title: str | None = None
+    command: str | None = None
+    input_json: bytes | None = None
+    paths: list[str] | None = None
     changes: list[FileChange] = field(default_factory=list[FileChange])
     plan: bytes | None = None
     done: bool = False
