@@ -1,0 +1,199 @@
+"""Owns how results are judged and shown: marks, the table for people and the object for programs.
+
+Pure. A mark that is missed is said and never an error: times depend on the machine.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bench.flow import FlowRow
+from bench.footprint import PerSession, Start
+from bench.latency import LatencyRow
+from bench.stats import Spread
+
+RATIO_MARK = 0.5
+P50_MARK_MS = 1.0
+P50_MARK_RATE = 1_000
+READY_MARK_S = 0.6
+IDLE_MARK_MB = 70.0
+
+MB = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """All that one run of the bench measured; None where it was not asked for."""
+
+    machine: str
+    flow: Sequence[FlowRow]
+    latency: Sequence[LatencyRow]
+    start: Start | None
+    sessions: PerSession | None
+
+    @property
+    def lost(self) -> int:
+        return sum(row.lost for row in self.flow)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One row of a table. `mark` is empty where none was set; `ok` is then None."""
+
+    name: str
+    value: str
+    mark: str = ""
+    ok: bool | None = None
+    bound: str = ""
+
+    @property
+    def verdict(self) -> str:
+        return "" if self.ok is None else f"{self.mark} {'ok' if self.ok else 'MISS'}"
+
+
+BOUNDS = {
+    "flow": (
+        "one interpreter: every event is parsed (a sixth), translated, given to its run and session,"
+        " encoded, stored; SQLite and gRPC, which work on batches, are an eighth of it."
+    ),
+    "latency": "four wake-ups: daemon, journal's thread, loop, client; gRPC and the commit between",
+    "ready": "imports: four fifths of it, a third of those pydantic, typer and grpc",
+    "idle": "shared libraries and modules: asyncio with ssl, grpc, protobuf, pydantic",
+    "shared": "the session's records and its views in adapter and journal",
+    "exclusive": "the same, with pipes, tasks and a connection of its own",
+    "guard": "a Python interpreter without site packages",
+    "create": "one commit, and gRPC both ways",
+    "agent": "the start of the agent's own program, then initialize and session/new",
+}
+"""What sets each figure, as profiles show it."""
+
+
+def lines(results: Results) -> list[Line]:
+    """The rows below the table of floods."""
+    made = [_latency(row) for row in results.latency]
+    if results.start is not None:
+        made += _start(results.start)
+    if results.sessions is not None:
+        made += _sessions(results.sessions)
+    return made
+
+
+def _latency(row: LatencyRow) -> Line:
+    value = f"p50 {row.p50_ms:.2f} ms, p99 {row.p99_ms:.2f} ms, max {row.max_ms:.1f} ms"
+    name = f"latency at {row.rate:,}/s"
+    if row.rate != P50_MARK_RATE:
+        return Line(name, value, bound=BOUNDS["latency"])
+    mark = f"p50 ≤ {P50_MARK_MS:g} ms"
+    return Line(name, value, mark, row.p50_ms <= P50_MARK_MS, BOUNDS["latency"])
+
+
+def _start(start: Start) -> list[Line]:
+    ready, grpc = start.ready_s, start.grpc_s
+    idle_mb = start.idle_bytes.middle / MB
+    times = ready.middle / grpc.middle
+    return [
+        Line(
+            "ready: spawn to first answer",
+            f"{_spread(ready, '.2f')} s = {times:.1f} x `import grpc` ({grpc.middle:.2f} s)",
+            f"≤ {READY_MARK_S:g} s",
+            ready.middle <= READY_MARK_S,
+            BOUNDS["ready"],
+        ),
+        Line(
+            "resident memory, idle",
+            f"{idle_mb:.1f} MB",
+            f"≤ {IDLE_MARK_MB:g} MB",
+            idle_mb <= IDLE_MARK_MB,
+            BOUNDS["idle"],
+        ),
+    ]
+
+
+def _sessions(cost: PerSession) -> list[Line]:
+    rows = [
+        ("a session more on a shared process", cost.shared, "shared"),
+        ("a session more with its own process", cost.exclusive, "exclusive"),
+        ("the guard of that process, its own", cost.guard, "guard"),
+    ]
+    made = [Line(name, f"{size / 1e3:,.0f} kB", bound=BOUNDS[key]) for name, size, key in rows]
+    create, ready = _spread(cost.create_ms, ".1f"), _spread(cost.ready_ms, ".0f")
+    made.append(Line("Sessions.Create answers", f"{create} ms", bound=BOUNDS["create"]))
+    made.append(Line("… and the agent is ready", f"{ready} ms", bound=BOUNDS["agent"]))
+    return made
+
+
+def _spread(spread: Spread, form: str) -> str:
+    return f"{spread.middle:{form}} ({spread.low:{form}}..{spread.high:{form}})"
+
+
+def text(results: Results) -> str:
+    """The tables for people."""
+    head = (
+        "chunk",
+        "agentctl, events/s",
+        "bare pump, events/s",
+        "ratio",
+        "lost",
+        "CPU/event",
+        "mark",
+    )
+    rows = [head, *(_flow_cells(row) for row in results.flow)]
+    parts = [results.machine]
+    if results.flow:
+        parts += ["", *_table(rows), f"  bound by: {BOUNDS['flow']}"]
+    others = [(line.name, line.value, line.verdict, line.bound) for line in lines(results)]
+    if others:
+        parts += ["", *_table([("", "measured", "mark", "bound by"), *others])]
+    return "\n".join(parts) + "\n"
+
+
+def _flow_cells(row: FlowRow) -> tuple[str, ...]:
+    ok = row.ratio.middle >= RATIO_MARK and not row.lost
+    return (
+        f"{row.size} B x {row.count:,}",
+        _spread(row.ours, ",.0f"),
+        _spread(row.base, ",.0f"),
+        _spread(row.ratio, ".2f"),
+        str(row.lost),
+        f"{row.ours_cpu_us.middle:.1f} : {row.base_cpu_us.middle:.1f} µs",
+        f"ratio ≥ {RATIO_MARK:g} {'ok' if ok else 'MISS'}",
+    )
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def as_json(results: Results) -> dict[str, Any]:
+    """The same for programs; every figure in the unit of its name."""
+    return {
+        "machine": results.machine,
+        "lost": results.lost,
+        "flow": [
+            {
+                "bytes": row.size,
+                "count": row.count,
+                "agentctl_per_s": row.ours.as_json(),
+                "pump_per_s": row.base.as_json(),
+                "ratio": row.ratio.as_json(),
+                "agentctl_cpu_us": row.ours_cpu_us.as_json(),
+                "pump_cpu_us": row.base_cpu_us.as_json(),
+                "lost": row.lost,
+                "mark": RATIO_MARK,
+                "ok": row.ratio.middle >= RATIO_MARK and not row.lost,
+            }
+            for row in results.flow
+        ],
+        "latency": [asdict(row) for row in results.latency],
+        "start": None if results.start is None else asdict(results.start),
+        "sessions": None if results.sessions is None else asdict(results.sessions),
+        "marks": [
+            {"name": line.name, "mark": line.mark, "ok": line.ok}
+            for line in lines(results)
+            if line.ok is not None
+        ],
+    }
