@@ -138,7 +138,11 @@ async def test_a_daemon_that_starts_on_a_full_disk_serves_reads_and_ends(
 ) -> None:
     async with opened(tmp_path) as journal:
         await journal.append(chunks(5))
-    monkeypatch.setattr(ReserveFile, "restore", lambda _: False)
+
+    def refuse(reserve: ReserveFile) -> bool:
+        return False
+
+    monkeypatch.setattr(ReserveFile, "restore", refuse)
     async with opened(tmp_path) as journal:
         assert journal.full
         with pytest.raises(Exhausted):

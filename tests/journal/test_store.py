@@ -9,8 +9,9 @@ import pytest
 
 from agentctl.core.errors import DaemonFailed, Invalid
 from agentctl.core.events import Event
+from agentctl.journal.keeper import Keeper
 from agentctl.journal.store import Doc, Intervals
-from tests.journal.kit import chunk, chunks, encode, hub_of, opened, read, seqs
+from tests.journal.kit import ask, chunk, chunks, encode, hub_of, opened, read, seqs
 
 pytestmark = pytest.mark.anyio
 
@@ -133,6 +134,22 @@ async def test_the_wal_stays_bounded_while_much_is_written(tmp_path: Path) -> No
     assert not (tmp_path / "journal.db-wal").exists()
 
 
+async def test_the_wal_stays_bounded_when_its_keeper_does_not_keep_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asleep(keeper: Keeper) -> None:
+        return None
+
+    monkeypatch.setattr(Keeper, "_checkpoint", asleep)
+    bound = 4 * 1024 * 1024
+    highest = 0
+    async with opened(tmp_path, intervals=Intervals(wal_bytes=bound)) as journal:
+        for _ in range(100):
+            await journal.append([chunk("x" * 200_000)])
+            highest = max(highest, (tmp_path / "journal.db-wal").stat().st_size)
+    assert highest < 3 * bound
+
+
 KILLED = """
 import asyncio, sys
 from pathlib import Path
@@ -172,7 +189,10 @@ def _acknowledged_before_kill(path: Path) -> int:
 
 @pytest.mark.proves("S2")
 async def test_what_was_acknowledged_outlives_a_killed_daemon(tmp_path: Path) -> None:
+    async with opened(tmp_path):
+        pass
     acknowledged = _acknowledged_before_kill(tmp_path)
+    assert ask(tmp_path, "SELECT clean FROM meta") == 0
     with anyio.fail_after(LIMIT_S):
         async with opened(tmp_path) as journal:
             assert journal.head >= acknowledged > 700

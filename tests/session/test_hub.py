@@ -232,6 +232,24 @@ async def test_a_stream_that_does_not_follow_ends_at_the_head_of_its_start(tmp_p
         assert [(batch.count, batch.cursor) for batch in nothing] == [(0, f"{journal.id}:6")]
 
 
+async def test_a_stream_that_starts_between_a_commit_and_its_announcement_has_all_of_it(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as journal:
+        hub = hub_of(journal)
+        await journal.append(chunks(3))
+        done = journal.submit(chunks(3))
+        while journal.head < 6:
+            pass
+        stream = hub.subscribe(Query(follow=False, sessions=frozenset({"ses_1"})))
+        with anyio.fail_after(LIMIT_S):
+            first = await anext(stream)
+            assert seqs(decode(first.data)) == [1, 2, 3, 4, 5, 6]
+            assert first.caught_up
+            await stream.aclose()
+            await done
+
+
 async def test_a_quiet_stream_gets_an_empty_batch_that_moves_its_cursor(tmp_path: Path) -> None:
     async with opened(tmp_path) as journal, anyio.create_task_group() as tasks:
         hub = hub_of(journal, beat_s=0.02)

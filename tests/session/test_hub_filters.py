@@ -193,6 +193,7 @@ async def test_a_deleted_session_is_gone_from_memory_too(tmp_path: Path) -> None
         hub = hub_of(journal)
         await journal.append([*chunks(3), complete()])
         await journal.append(chunks(2, "ses_2", "run_2"))
+        assert len(await read(hub)) == 6
         await journal.forget_session("ses_1")
         for one in _hubs(hub, journal):
             assert seqs(await read(one)) == [5, 6]
