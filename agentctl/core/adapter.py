@@ -76,7 +76,8 @@ class TurnStarted:
 class TurnEnded:
     """The agent's word that a turn is over. After a cancel any outcome counts as cancelled.
 
-    `soft_error`: the agent called it a good end but said an error in its text.
+    `soft_error`: the agent called it a good end but said an error in its text. `folded_into`: the turn
+    into which the agent took this prompt; text and tools are that one's.
     """
 
     session: NativeSessionId
@@ -86,6 +87,7 @@ class TurnEnded:
     usage: Usage | None = None
     cost_usd: float | None = None
     error: RunError | None = None
+    folded_into: NativeTurnId | None = None
 
 
 @dataclass(slots=True)

@@ -30,6 +30,8 @@ def frame_of(line: Mapping[str, Any]) -> Frame | None:
     direction, msg = line.get("dir"), line.get("msg")
     if direction in _LINES:
         raw = line.get("raw")
+        if isinstance(msg, dict) and "id" in line and direction.startswith("http_"):
+            msg = {"id": line["id"], **cast(dict[str, Any], msg)}
         return Frame(direction, msg, raw if msg is None else None)
     facts = cast(dict[str, Any], msg) if isinstance(msg, dict) else {}
     if direction == "stderr":

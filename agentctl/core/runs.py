@@ -1,5 +1,6 @@
 """Owns what an open run is and how its end is judged; knows no draft's order and no tool."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agentctl.core.adapter import ProcessGone, TurnEnded
@@ -29,10 +30,16 @@ class Run:
             complete.error = None
 
 
-def told(draft: TurnEnded) -> Complete:
-    """The end as the agent told it."""
+def told(
+    draft: TurnEnded, runs: Sequence[Run] = (), ended: Mapping[NativeTurnId, str] | None = None
+) -> Complete:
+    """The end as the agent told it; `runs` and `ended` name the run that it was folded into."""
     usage = None if draft.usage == Usage() else draft.usage
-    return Complete(draft.outcome, draft.stop_reason, usage, draft.cost_usd, draft.error)
+    complete = Complete(draft.outcome, draft.stop_reason, usage, draft.cost_usd, draft.error)
+    if (into := draft.folded_into) is not None:
+        still_open = next((run.id for run in runs if run.turn == into), None)
+        complete.folded_into = still_open or (ended or {}).get(into)
+    return complete
 
 
 def death(gone: ProcessGone) -> RunError:

@@ -232,7 +232,7 @@ class Turns:
         run = next((run for run in self._runs if run.turn == draft.turn), None)
         if run is None:
             return []
-        return self._finish(run, told(draft))
+        return self._finish(run, told(draft, self._runs, self._ended))
 
     def _cancel(self, _draft: CancelSent) -> list[Event]:
         self.cancel_sent()

@@ -1,0 +1,30 @@
+"""The OpenCode server protocol: REST calls and one stream of server-sent events.
+
+Owns the entry point `opencode`. Imports its halves only when they are used, so that listing protocols is
+cheap.
+"""
+
+from contextlib import AbstractAsyncContextManager
+
+from agentctl.core.adapter import Connection, Launch, Progress, ProtocolAdapter, Sink, Translator
+from agentctl.core.errors import Unsupported
+
+
+class _OpenCode:
+    name = "opencode"
+
+    def translator(self, *, live: bool = False) -> Translator:
+        from agentctl_adapters.opencode.translate import OpenCodeTranslator
+
+        return OpenCodeTranslator()
+
+    def connect(
+        self, launch: Launch, sink: Sink, progress: Progress
+    ) -> AbstractAsyncContextManager[Connection]:
+        raise Unsupported(
+            f"{launch.entry.id} speaks the OpenCode server protocol, which this version only replays;"
+            " start it by its ACP entry instead"
+        )
+
+
+PROTOCOL: ProtocolAdapter = _OpenCode()
