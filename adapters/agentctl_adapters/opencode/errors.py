@@ -9,7 +9,9 @@ import orjson
 
 from agentctl.core.events import Error
 from agentctl.core.parts import RunError
+from agentctl.core.words import Outcome
 from agentctl_adapters.opencode.shapes import Json, as_object, as_text, number, words_of
+from agentctl_adapters.opencode.view import Turn
 
 ABORTED = "MessageAbortedError"
 QUOTED_CHARS = 2000
@@ -129,3 +131,23 @@ def _detail(error: object) -> bytes | None:
     data = {k: v for k, v in as_object(told.get("data")).items() if k != "responseHeaders"}
     detail = orjson.dumps({**told, "data": data} if data else told, default=str)
     return detail if len(detail) <= DETAIL_CHARS else None
+
+
+def judged(turn: Turn) -> tuple[Outcome, RunError | None, str | None]:
+    """The outcome as the last answer tells it; without one, as the errors do."""
+    last = turn.last
+    if last is not None:
+        stop = last.finish or None
+        if last.error is not None:
+            if name_of(last.error) == ABORTED:
+                return Outcome.CANCELLED, None, stop or "aborted"
+            return Outcome.FAILED, run_error(last.error), stop
+        if last.completed:
+            return Outcome.COMPLETED, None, stop
+    if turn.well is not None:
+        return Outcome.COMPLETED, None, turn.well
+    if turn.aborted:
+        return Outcome.CANCELLED, None, "aborted"
+    if turn.error is not None:
+        return Outcome.FAILED, turn.error, None
+    return Outcome.COMPLETED, None, last.finish or None if last is not None else None

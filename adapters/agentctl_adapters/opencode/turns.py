@@ -98,6 +98,8 @@ class TurnBook:
         if error and turn.error is None:
             self._note_error(turn, error)
         message = as_text(info.get("id"))
+        if info.get("role") == "assistant" and not error:
+            turn.well = as_text(info.get("finish")) or "stop"
         if message and info.get("role") != "user":
             both = usage.tokens(info.get("tokens")), usage.amount(info.get("cost"))
             if both[0] is not None:
@@ -233,7 +235,8 @@ class TurnBook:
             return []
         words = errors.said(error)
         drafts: Drafts = []
-        if turn is None or (words not in turn.told and not words.startswith("UnknownError")):
+        before = turn or view.ended
+        if before is None or (words not in before.told and not words.startswith("UnknownError")):
             told = Draft(errors.event_error(error), view.root.native)
             told.parent_tool_call_id = view.parent_call
             drafts.append(told)
@@ -319,7 +322,7 @@ class TurnBook:
         view.had_turn, view.ended = True, turn
         stop: str | None = None
         if outcome is None:
-            outcome, error, stop = _judged(turn if into is None else into)
+            outcome, error, stop = errors.judged(turn if into is None else into)
         spent, cost = usage.of_turn(turn)
         ended = TurnEnded(view.native, turn.key, outcome, stop, spent, cost, error)
         if into is not None:
@@ -378,21 +381,3 @@ class TurnBook:
         key = f"{what}:{view.id}:{turn.key}"
         self._timers[key] = (view, turn)
         return StartTimer(TimerKey(key), ms)
-
-
-def _judged(turn: Turn) -> tuple[Outcome, RunError | None, str | None]:
-    """The outcome as the last answer tells it; without one, as the errors do."""
-    last = turn.last
-    if last is not None:
-        stop = last.finish or None
-        if last.error is not None:
-            if errors.name_of(last.error) == errors.ABORTED:
-                return Outcome.CANCELLED, None, stop or "aborted"
-            return Outcome.FAILED, errors.run_error(last.error), stop
-        if last.completed:
-            return Outcome.COMPLETED, None, stop
-    if turn.aborted:
-        return Outcome.CANCELLED, None, "aborted"
-    if turn.error is not None:
-        return Outcome.FAILED, turn.error, None
-    return Outcome.COMPLETED, None, last.finish or None if last is not None else None

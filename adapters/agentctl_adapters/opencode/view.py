@@ -21,7 +21,8 @@ class Turn:
     """One prompt (or a turn that the server began), until its end.
 
     `seen`: the server has shown the user message. `held`: an idle came while the answer was not
-    complete. `into`: the prompt into whose turn the server took this one. `touched`: something new came since it was accepted, though not under our message id.
+    complete. `into`: the prompt into whose turn the server took this one. `well`:
+    why a sync answer without an error says that the model stopped. `touched`: something new came since it was accepted, though not under our message id.
     """
 
     key: NativeTurnId
@@ -39,6 +40,7 @@ class Turn:
     over: bool = False
     snapshots: bool = False
     error: RunError | None = None
+    well: str | None = None
     told: set[str] = field(default_factory=set[str])
     into: "Turn | None" = None
     last: "Message | None" = None
