@@ -113,7 +113,7 @@ class AcpTranslator:
                     return self._updates.strange(view, update["sessionUpdate"], msg)
                 return self._from_agent(msg)
             except (AttributeError, KeyError, IndexError, TypeError, ValueError):
-                logger.exception("an ACP message is not of the shape that its kind has")
+                logger.debug("an ACP message is not of the shape of its kind", exc_info=True)
                 return (_note("The agent sent a message that could not be understood.", msg),)
         return self._other(frame)
 

@@ -223,6 +223,16 @@ def test_a_title_is_told_when_it_changes() -> None:
     assert acp.update("session_info_update", title="A") == []
 
 
+@pytest.mark.parametrize(("severity", "kind"), [("error", Error), ("info", Log)])
+def test_a_notice_is_an_error_only_when_the_agent_calls_it_one(
+    severity: str, kind: type[Error] | type[Log]
+) -> None:
+    acp, _ = prompted()
+    events = acp.update("notice", severity=severity, title="Disk", description="full")
+    told = one(events, kind)
+    assert "Disk: full" in (told.message if kind is Error else told.text)
+
+
 @pytest.mark.proves("M8")
 def test_unknown_updates_methods_and_lines_are_noted_and_never_fatal() -> None:
     acp, run = prompted()
