@@ -208,7 +208,6 @@ async def serve(settings: Settings, *, ready: Callable[[list[str]], None]) -> No
     async with running(settings) as addresses:
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
-        gc.enable()
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             ready(list(addresses))
             async for number in signals:

@@ -13,7 +13,7 @@ import psutil
 from agentctl import v1
 from agentctl.client import AgentCtl
 from bench.pump import METHOD
-from bench.served import Place, daemon, live, pump
+from bench.served import Place, cpu_s, daemon, live, pump
 from bench.stats import Spread, ratios
 from bench.tally import Tally
 
@@ -99,9 +99,9 @@ async def flow_row(place: Place, size: int, count: int, rounds: int) -> FlowRow:
             await side.flood(WARM_UP_CHUNKS, size)
         for _ in range(rounds):
             for number, (side, process) in enumerate(zip(sides, processes, strict=True)):
-                before = _cpu_s(process)
+                before = cpu_s(process)
                 rate, tally = await side.flood(count, size)
-                costs[number].append((_cpu_s(process) - before) / count * 1e6)
+                costs[number].append((cpu_s(process) - before) / count * 1e6)
                 rates[number].append(rate)
                 lost += tally.lost
     return FlowRow(
@@ -114,8 +114,3 @@ async def flow_row(place: Place, size: int, count: int, rounds: int) -> FlowRow:
         Spread.of(costs[0]),
         Spread.of(costs[1]),
     )
-
-
-def _cpu_s(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return times.user + times.system

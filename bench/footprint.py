@@ -16,7 +16,7 @@ import psutil
 
 from agentctl import v1
 from agentctl.client import AgentCtl
-from bench.served import Place, daemon
+from bench.served import Place, cpu_s, daemon
 from bench.stats import Spread
 
 # What is loaded with the first session belongs to no later one.
@@ -29,9 +29,11 @@ SETTLE_LOOK_S = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """`ready_s`: from spawn to the first answered GetInfo; `grpc_s`: `python -c "import grpc"`."""
+    """`ready_s`: from spawn to the first answered GetInfo, `cpu_s`: what of it was its own work;
+    `grpc_s`: `python -c "import grpc"`, the least that any gRPC server in Python takes."""
 
     ready_s: Spread
+    cpu_s: Spread
     listening_s: Spread
     grpc_s: Spread
     idle_bytes: Spread
@@ -51,6 +53,7 @@ class PerSession:
 
 async def start_cost(place: Place, rounds: int) -> Start:
     ready: list[float] = []
+    worked: list[float] = []
     listening: list[float] = []
     bare: list[float] = []
     idle: list[float] = []
@@ -60,8 +63,10 @@ async def start_cost(place: Place, rounds: int) -> Start:
             await client.daemon.get_info()
             ready.append(time.perf_counter() - served.started_at)
             listening.append(served.listening_at - served.started_at)
-            idle.append(psutil.Process(served.pid).memory_info().rss)
-    return Start(Spread.of(ready), Spread.of(listening), Spread.of(bare), Spread.of(idle))
+            process = psutil.Process(served.pid)
+            worked.append(cpu_s(process))
+            idle.append(process.memory_info().rss)
+    return Start(*map(Spread.of, (ready, worked, listening, bare, idle)))
 
 
 def _import_grpc_s() -> float:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import cast
 
 import anyio
+import psutil
 
 from agentctl import v1
 from agentctl.client import AgentCtl
@@ -104,6 +105,12 @@ async def pump(place: Place, agent: Sequence[str] = DEMO) -> AsyncGenerator[Serv
     command = [sys.executable, "-m", "bench.pump", str(home / "sock"), str(home / "pump.db")]
     async with _listening(place, [*command, str(place.workspace), *agent]) as served:
         yield served
+
+
+def cpu_s(process: psutil.Process) -> float:
+    """What it has worked so far, in user and system mode."""
+    times = process.cpu_times()
+    return times.user + times.system
 
 
 @asynccontextmanager

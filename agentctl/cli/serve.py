@@ -31,11 +31,14 @@ def serve(
       agentctl serve
       agentctl serve --listen 127.0.0.1:7777 --record ./transcripts
     """
-    # What imports make stays: looking for garbage in it is a sixth of the start. serve() enables it.
+    # What imports make stays: looking for garbage in it is a sixth of the start.
     gc.disable()
-    import anyio
+    try:
+        import anyio
 
-    from agentctl.daemon import serve as run_daemon
+        from agentctl.daemon import serve as run_daemon
+    finally:
+        gc.enable()
 
     settings = _settings(listen, data_dir, registry, record, config)
     logging.basicConfig(

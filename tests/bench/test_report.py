@@ -27,7 +27,7 @@ ROW = FlowRow(
     same(8.0),
     same(6.0),
 )
-START = Start(same(0.5), same(0.4), same(0.2), same(60e6))
+START = Start(same(0.5), same(0.35), same(0.4), same(0.2), same(60e6))
 SESSIONS = PerSession(30e3, 200e3, 5e6, same(2.0), same(150.0))
 GOOD = Results("this machine", [ROW], [LatencyRow(1000, 10, 0.7, 2.0, 5.0)], START, SESSIONS)
 
@@ -47,7 +47,7 @@ def test_what_misses_its_mark_says_so() -> None:
         "m",
         [replace(ROW, ratio=same(0.4))],
         [LatencyRow(1000, 10, 1.5, 2.0, 5.0)],
-        Start(same(0.7), same(0.4), same(0.2), same(80e6)),
+        Start(same(0.7), same(0.35), same(0.4), same(0.2), same(80e6)),
         None,
     )
     assert text(poor).count("MISS") == 4
