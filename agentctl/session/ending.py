@@ -166,6 +166,8 @@ class Ending:
             ledger.cancelling.update(ledger.turns.open_runs)
             ledger.turns.cancel_sent()
             ledger.cancel_requests(writes)
+            # A commit of nothing would overtake the prompt that is being journalled.
+            writes.touch(run)
             writes.after.append(self._tell)
         await session.commit(writes)
         if force:

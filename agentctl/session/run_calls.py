@@ -196,7 +196,7 @@ class RunCalls(Base):
         """(record, ended); `ended` False when the time was up first."""
         run = await self.get_run(run_id)
         session = self.sessions.get(run.session_id)
-        if run.state in FINAL_RUN or session is None:
+        if session is None:
             return run, run.state in FINAL_RUN
         with anyio.move_on_after(None if timeout_ms is None else timeout_ms / 1000):
             await session.waiter(run.id).wait()

@@ -53,6 +53,21 @@ REJECT = PermissionOption("no", "No", OptionKind.REJECT_ONCE)
 Call = tuple[str, object]
 
 
+class Bell:
+    """Rings whenever something has happened that a test may wait for."""
+
+    def __init__(self) -> None:
+        self._rung = anyio.Event()
+
+    def ring(self) -> None:
+        self._rung.set()
+        self._rung = anyio.Event()
+
+    async def until(self, holds: Callable[[], object]) -> None:
+        while not holds():
+            await self._rung.wait()
+
+
 @dataclass
 class Plan:
     """How the agents of a protocol behave; a test changes it at any time."""
@@ -66,6 +81,7 @@ class Plan:
     """Method (`start` too) -> what it waits for."""
     hears_cancel: bool = True
     steers: bool = True
+    bell: Bell = field(default_factory=Bell)
     on_call: Callable[["FakeAgent", str, object], None] = lambda agent, method, argument: None
 
 
@@ -83,7 +99,8 @@ class FakeAgent:
         self._numbers = itertools.count(1)
         self._send, self._drafts = anyio.create_memory_object_stream[AnyDraft](1000)
         self._prompts_in, self._prompts = anyio.create_memory_object_stream[str](1000)
-        self._idle = anyio.Event()
+        self._given = self._taken = 0
+        self._progress = anyio.Event()
 
     @property
     def info(self) -> AgentInfo:
@@ -97,8 +114,9 @@ class FakeAgent:
             while self._drafts.statistics().current_buffer_used:
                 batch.append(self._drafts.receive_nowait())
             await self._sink(batch)
-            if not self._drafts.statistics().current_buffer_used:
-                self._idle.set()
+            self._taken += len(batch)
+            self._progress.set()
+            self._progress = anyio.Event()
 
     def close(self) -> None:
         for stream in (self._send, self._drafts, self._prompts_in, self._prompts):
@@ -107,6 +125,7 @@ class FakeAgent:
     async def _called(self, method: str, argument: object) -> None:
         self.plan.on_call(self, method, argument)
         self.calls.append((method, argument))
+        self.plan.bell.ring()
         if (held := self.plan.holds.get(method)) is not None:
             await held.wait()
         if (error := self.plan.fails.get(method)) is not None:
@@ -186,14 +205,16 @@ class FakeAgent:
     # What a test has it do.
 
     def _put(self, draft: AnyDraft) -> None:
-        self._idle = anyio.Event()
+        self._given += 1
         self._send.send_nowait(draft)
 
     async def emit(self, *drafts: AnyDraft) -> None:
         """Returns when the session room has taken them all (they are durable then)."""
         for draft in drafts:
             self._put(draft)
-        await self._idle.wait()
+        last = self._given
+        while self._taken < last:
+            await self._progress.wait()
 
     async def prompted(self) -> str:
         """The text of the next prompt; its turn has started."""
@@ -273,23 +294,20 @@ class FakeProtocol:
         self.agents: list[FakeAgent] = []
         self.alive: set[FakeAgent] = set()
         self.entered = 0
-        self._started = anyio.Event()
 
     def translator(self, *, live: bool = False) -> Translator:
         raise NotImplementedError
 
     async def starting(self, number: int = 1) -> None:
         """Returns when that many starts have begun."""
-        while self.entered < number:
-            self._started = anyio.Event()
-            await self._started.wait()
+        await self.plan.bell.until(lambda: self.entered >= number)
 
     @asynccontextmanager
     async def connect(
         self, launch: Launch, sink: Sink, progress: Progress
     ) -> AsyncGenerator[FakeAgent]:
         self.entered += 1
-        self._started.set()
+        self.plan.bell.ring()
         agent = FakeAgent(len(self.agents) + 1, launch, sink, self.plan)
         progress("starting")
         self.alive.add(agent)
@@ -299,15 +317,17 @@ class FakeProtocol:
             if (error := self.plan.fails.get("start")) is not None:
                 raise error
             self.agents.append(agent)
+            self.plan.bell.ring()
             async with anyio.create_task_group() as group:
                 group.start_soon(agent.read)
                 try:
                     yield agent
                 finally:
                     with anyio.CancelScope(shield=True):
-                        if not agent.gone:
-                            await agent.die(0)
+                        await sink([] if agent.gone else [ProcessGone(0)])
+                        agent.gone = True
                         group.cancel_scope.cancel()
         finally:
             agent.close()
             self.alive.discard(agent)
+            self.plan.bell.ring()

@@ -47,10 +47,10 @@ from agentctl.session.records import (
     SessionRecord,
 )
 from tests.journal.kit import opened
-from tests.session.fakes import FakeAgent, FakeProtocol
+from tests.session.fakes import Bell, FakeAgent, FakeProtocol
 
 # Far beyond what any test here takes; a hang is a failure with a name.
-TEST_S = 15.0
+TEST_S = 5.0
 FAST = Limits(cancel_ack_s=0.05, cancel_end_s=0.05)
 PATIENT = Limits(cancel_ack_s=60, cancel_end_s=60)
 
@@ -58,12 +58,12 @@ PATIENT = Limits(cancel_ack_s=60, cancel_end_s=60)
 class Spy:
     """The journal, remembering what was committed; it can be full, or dead as after kill -9."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, bell: Bell) -> None:
         self.journal = journal
+        self.bell = bell
         self.committed: list[Event] = []
         self.full = False
         self.dead = False
-        self.changed = anyio.Event()
 
     async def append(
         self, events: Sequence[Event], docs: Sequence[Doc] = (), *, vital: bool = False
@@ -75,8 +75,7 @@ class Spy:
             raise Exhausted("the disk is full", reason="DISK_FULL")
         await self.journal.append(events, docs, vital=vital)
         self.committed += [copy.deepcopy(event) for event in events]
-        self.changed.set()
-        self.changed = anyio.Event()
+        self.bell.ring()
 
     async def doc(self, kind: str, id: str) -> Doc | None:  # noqa: A002  (the journal's name)
         return await self.journal.doc(kind, id)
@@ -178,9 +177,8 @@ class House:
         return found
 
     async def until(self, holds: Callable[[], object]) -> None:
-        """Waits for commits until it holds."""
-        while not holds():
-            await self.spy.changed.wait()
+        """Waits for commits and calls until it holds."""
+        await self.protocol.plan.bell.until(holds)
 
     def of(self, kind: type[Any], run_id: str | None = None) -> list[Any]:
         """Committed payloads of one type."""
@@ -226,7 +224,7 @@ async def house(
     entries = FakeEntries(protocol, dict(ENTRIES))
     with anyio.fail_after(TEST_S):
         async with opened(path) as journal:
-            spy = Spy(journal)
+            spy = Spy(journal, protocol.plan.bell)
             made = ManagerDeps(
                 journal=spy, entries=entries, redactor=lambda secrets: str, limits=limits, **deps
             )
