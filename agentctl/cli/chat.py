@@ -89,6 +89,7 @@ async def _talk(client: "AgentCtl", session_id: str) -> None:
     from agentctl.cli.follow import What
     from agentctl.cli.following import follow
 
+    first = True
     while True:
         line = await _read()
         if line is None or line.strip() in LEAVE:
@@ -97,7 +98,9 @@ async def _talk(client: "AgentCtl", session_id: str) -> None:
             continue
         after = (await client.daemon.get_info()).head_cursor
         made = await client.runs.create(session_id, line)
-        await follow(client, What(session_id, made.run.run_id, after), as_json=False)
+        what = What(session_id, made.run.run_id, after, header=first)
+        await follow(client, what, as_json=False)
+        first = False
 
 
 async def _read() -> str | None:

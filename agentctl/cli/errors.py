@@ -57,9 +57,9 @@ def report(error: BaseException) -> int:
     if isinstance(error, BrokenPipeError):
         return FAILED
     if isinstance(error, BaseExceptionGroup):
-        inner: Any = error.exceptions  # pyright: ignore[reportUnknownMemberType]  of any kind
-        if len(inner) == 1:
-            return report(inner[0])
+        group: Any = error
+        if len(group.exceptions) == 1:
+            return report(group.exceptions[0])
     if isinstance(error, OSError) and error.filename is not None:
         show(f"{error.filename}: {error.strerror}.", "INVALID_PARAMETERS")
         return FAILED

@@ -56,6 +56,7 @@ class What:
     after: str
     closes: bool = False
     on_ask: str = "wait"
+    header: bool = True
     entry_id: str = ""
 
 
@@ -168,6 +169,8 @@ class Follow:
 
     async def _header(self) -> None:
         self._began = True
+        if not self._what.header:
+            return
         try:
             session = to_dict(await self._client.sessions.get(self._what.session_id))
             agent_id = session.get("agent_id")

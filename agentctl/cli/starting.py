@@ -24,15 +24,16 @@ async def watched(
     """Waits for a session that is being made; shows what the start of its agent says meanwhile."""
     screen = Screen(err())
     words = [f"starting {entry_id}"]
+    made: list[v1.Session] = []
     async with anyio.create_task_group() as group:
         group.start_soon(_hear, client, entry_id, words, screen)
         group.start_soon(_spin, words, screen)
         try:
-            session = await starting
+            made.append(await starting)
         finally:
             screen.bottom("")
             group.cancel_scope.cancel()
-    return session
+    return made[0]
 
 
 async def _hear(client: "AgentCtl", entry_id: str, words: list[str], screen: Screen) -> None:

@@ -118,13 +118,14 @@ class FakeDaemon(grpc.GenericRpcHandler):
         """Appends an event and wakes the subscribers."""
         with self._news, self._gate:
             seq = len(self.events) + 1
+            about: dict[str, Any] = {"session_id": SESSION, **({"run_id": RUN} if run else {})}
             event = v1.AgentEvent(
                 type=word(v1.EventType, kind),
                 version=1,
                 seq=seq,
                 cursor=f"j:{seq}",
                 ts=1_764_500_000_000 + seq * 1000,
-                **({"session_id": SESSION} | ({"run_id": RUN} if run else {}) | ids),
+                **(about | ids),
             )
             getattr(event, kind).CopyFrom(payload)
             self.events.append(event)
@@ -210,8 +211,12 @@ class FakeDaemon(grpc.GenericRpcHandler):
                 response_serializer=_serialize,
             )
         kind = REQUESTS.get(method)
+
+        def answer(request: Any, context: Any) -> Any:
+            return self._answer(method, request, context)
+
         return grpc.unary_unary_rpc_method_handler(
-            lambda request, context: self._answer(method, request, context),
+            answer,
             request_deserializer=kind.FromString if kind else bytes,
             response_serializer=_serialize,
         )

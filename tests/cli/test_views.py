@@ -19,7 +19,7 @@ def families(kind: str, data: Json) -> list[str]:
     return [row["type"] for row in app_sdk(event(kind, data))]
 
 
-SDK_ROWS = [
+SDK_ROWS: list[tuple[str, Json, list[str]]] = [
     ("agent_status", {"state": "ready"}, []),
     ("session_status", {"status": "starting"}, ["session.updated"]),
     ("session_status", {"status": "created"}, ["session.created"]),
