@@ -3,26 +3,22 @@
 Leaving `connect` means that nothing of the agent is left. Knows no session and no content.
 """
 
-import contextlib
-import errno
-import shutil
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path, PurePath
-from typing import cast
 
 import anyio
 
 from agentctl.core.adapter import Launch, Progress, Sink, Translator
-from agentctl.core.errors import AgentctlError, AgentFailed, Refused
 from agentctl.process.errors import SpawnFailed
 from agentctl.process.spawn import SpawnSpec
 from agentctl.transport.stdio import open_stdio
 from agentctl_adapters.acp.connection import AcpConnection
-from agentctl_adapters.acp.failures import command_line, handshake_timeout
+from agentctl_adapters.acp.failures import handshake_timeout
 from agentctl_adapters.acp.handshake import ClientCapabilities, initialize
 from agentctl_adapters.acp.inbound import Inbound
 from agentctl_adapters.acp.link import Link
+from agentctl_adapters.common.starting import not_started, unpacked
 
 # The slowest known agent needs 3 s, ten times that on a busy machine.
 HANDSHAKE_TIMEOUT_S = 60.0
@@ -65,7 +61,7 @@ async def connect(
 async def _running(launch: Launch, link: Link, inbound: Inbound) -> AsyncGenerator[None]:
     """The process, its reader and its requests; the reader outlives the process."""
     spec = SpawnSpec(launch.argv, launch.env, Path(launch.cwd), launch.cookie)
-    with _unpacked():
+    with unpacked():
         async with anyio.create_task_group() as group:
             try:
                 async with open_stdio(
@@ -76,7 +72,7 @@ async def _running(launch: Launch, link: Link, inbound: Inbound) -> AsyncGenerat
                     group.start_soon(inbound.run, link.peer)
                     yield
             except SpawnFailed as error:
-                raise _not_started(launch, error) from error
+                raise not_started(launch, error) from error
             finally:
                 if link.process is not None:
                     await link.close()
@@ -125,32 +121,3 @@ def _deadline_s(launch: Launch) -> float:
 def _known_version(launch: Launch) -> str:
     version = launch.options.get("version")
     return f"version {version}" if isinstance(version, str) and version else ""
-
-
-def _not_started(launch: Launch, error: SpawnFailed) -> AgentctlError:
-    metadata = {"entry": launch.entry.id, "command": command_line(launch)}
-    path = launch.env.get("PATH")
-    missing = error.errno == errno.ENOENT and shutil.which(error.argv0, path=path) is None
-    if missing and Path(error.cwd).is_dir():
-        how = f": install it with `{launch.entry.install}`" if launch.entry.install else ""
-        return Refused(
-            f"{launch.entry.id} is not installed: {error.argv0}: {error.strerror}{how}",
-            reason="AGENT_NOT_INSTALLED",
-            metadata=metadata,
-        )
-    return AgentFailed(f"{launch.entry.id}: {error}", metadata=metadata)
-
-
-@contextlib.contextmanager
-def _unpacked() -> Generator[None]:
-    """A task group wraps what leaves it; callers are promised the error itself."""
-    try:
-        yield
-    except BaseExceptionGroup as group:
-        inner: BaseException = group
-        while isinstance(inner, BaseExceptionGroup):
-            held = list(cast("Sequence[BaseException]", inner.exceptions))
-            if len(held) > 1:
-                raise
-            inner = held[0]
-        raise inner from inner.__cause__

@@ -26,8 +26,8 @@ from agentctl.core.words import (
 from agentctl_adapters.acp.calls import card_of, parent_of, read_call
 from agentctl_adapters.acp.errors import words_of
 from agentctl_adapters.acp.quirks import Quirks
-from agentctl_adapters.acp.requests import Json, as_object, as_objects, as_text
 from agentctl_adapters.acp.view import Call, SessionView
+from agentctl_adapters.common.shapes import Json, as_object, as_objects, as_text
 
 _OPTION_KINDS = {kind.value: kind for kind in OptionKind if kind is not OptionKind.OTHER}
 _REASONS = ("justification", "reason", "description")

@@ -23,9 +23,9 @@ from agentctl_adapters.acp.content import (
     plan_of,
 )
 from agentctl_adapters.acp.quirks import Quirks
-from agentctl_adapters.acp.requests import Json, as_object, as_objects, as_text
 from agentctl_adapters.acp.usage import number
 from agentctl_adapters.acp.view import Call, SessionView
+from agentctl_adapters.common.shapes import Json, as_object, as_objects, as_text
 
 ERROR_CHARS = 4000
 _CANCELLED = ToolStatus.CANCELLED

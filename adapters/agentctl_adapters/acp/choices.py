@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from agentctl.core.errors import Invalid
 from agentctl.core.ids import NativeSessionId
-from agentctl_adapters.acp.requests import Json, as_object, as_objects, as_text
+from agentctl_adapters.common.shapes import Json, as_object, as_objects, as_text
 
 SET_MODEL, SET_MODE, SET_OPTION = (
     "session/set_model",

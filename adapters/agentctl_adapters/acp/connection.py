@@ -42,7 +42,7 @@ from agentctl_adapters.acp.handshake import PROTOCOL_VERSION, read_handshake
 from agentctl_adapters.acp.inbound import Inbound
 from agentctl_adapters.acp.link import Link, session_of
 from agentctl_adapters.acp.outbound import Calls, now_ms
-from agentctl_adapters.acp.requests import Json, as_object, as_objects, as_text
+from agentctl_adapters.common.shapes import Json, as_object, as_objects, as_text
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ import orjson
 
 from agentctl.core.parts import RunError
 from agentctl.core.words import Outcome
-from agentctl_adapters.acp.requests import Json, as_object, as_text
+from agentctl_adapters.common.shapes import Json, as_object, as_text
 
 REQUEST_CANCELLED, AUTH_REQUIRED = -32800, -32000
 QUOTED_CHARS = 2000

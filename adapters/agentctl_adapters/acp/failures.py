@@ -4,8 +4,7 @@ Says what happened, to which agent, and what to do next. Knows no pipe.
 """
 
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import orjson
 
@@ -13,53 +12,19 @@ from agentctl.core.adapter import Launch
 from agentctl.core.errors import AgentctlError, AgentFailed, Invalid, NotFound, Refused, Unsupported
 from agentctl.transport.jsonrpc import RpcError
 from agentctl_adapters.acp.handshake import AuthMethod
-from agentctl_adapters.acp.requests import as_object
+from agentctl_adapters.common.failures import (
+    TAIL_LINES_IN_MESSAGE,
+    Death,
+    command_line,
+    facts,
+    quoted,
+)
+from agentctl_adapters.common.shapes import as_object
 
 METHOD_NOT_FOUND, BAD_PARAMS, INTERNAL_ERROR, REQUEST_CANCELLED = -32601, -32602, -32603, -32800
 AUTH_REQUIRED, NOT_FOUND = -32000, -32002
 
-# A status of gRPC is at most 1 KiB: what is quoted of an agent stays well below.
-QUOTED_CHARS = 300
-TAIL_LINES_IN_MESSAGE = 3
-TAIL_CHARS_IN_METADATA = 2_000
 _KEY_NAMES = ("_API_KEY", "_TOKEN", "_AUTH_TOKEN", "_SESSION_AUTH")
-
-
-@dataclass(frozen=True, slots=True)
-class Death:
-    """How the process ended, as far as is known."""
-
-    code: int | None = None
-    signal: int | None = None
-    stderr_tail: tuple[str, ...] = ()
-    known: bool = False
-
-    @property
-    def how(self) -> str:
-        if self.signal is not None:
-            return f"was killed by signal {self.signal}"
-        if self.code is not None:
-            return f"exited with code {self.code}"
-        return "ended" if self.known else "closed its output"
-
-
-def command_line(launch: Launch) -> str:
-    """The command as it could be typed, without secrets, shortened."""
-    return quoted(launch.redact(shlex.join(launch.argv)))
-
-
-def quoted(text: str, limit: int = QUOTED_CHARS) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
-def death_error(launch: Launch, death: Death, doing: str, version: str = "") -> AgentFailed:
-    """AgentFailed with command, exit code and the last words of stderr."""
-    last = " | ".join(death.stderr_tail[-TAIL_LINES_IN_MESSAGE:])
-    said = f": {quoted(last)}" if last else " and said nothing on stderr"
-    return AgentFailed(
-        f"{launch.entry.id} {death.how} {doing}{said} (command: {command_line(launch)})",
-        metadata=_facts(launch, death, version),
-    )
 
 
 def handshake_timeout(launch: Launch, deadline_s: float, death: Death, version: str) -> AgentFailed:
@@ -69,7 +34,7 @@ def handshake_timeout(launch: Launch, deadline_s: float, death: Death, version: 
         f"{launch.entry.id} ({version or 'version unknown'}) did not answer initialize within"
         f" {deadline_s:g} s and was killed: check that this command starts an ACP agent:"
         f" {command_line(launch)}{said}",
-        metadata=_facts(launch, death, version),
+        metadata=facts(launch, death, version),
     )
 
 
@@ -78,18 +43,8 @@ def wrong_version(launch: Launch, answered: object, version: str) -> AgentFailed
     return AgentFailed(
         f"{launch.entry.id} {version} speaks {quoted(spoken)}, agentctl speaks ACP version 1:"
         f" install a version of the agent that does (command: {command_line(launch)})",
-        metadata=_facts(launch, Death(), version),
+        metadata=facts(launch, Death(), version),
     )
-
-
-def _facts(launch: Launch, death: Death, version: str) -> Mapping[str, str]:
-    facts = {"entry": launch.entry.id, "command": command_line(launch), "version": version}
-    if death.code is not None:
-        facts["exit_code"] = str(death.code)
-    if death.signal is not None:
-        facts["signal"] = str(death.signal)
-    facts["stderr"] = "\n".join(death.stderr_tail)[-TAIL_CHARS_IN_METADATA:]
-    return {name: value for name, value in facts.items() if value}
 
 
 def auth_required(launch: Launch, methods: Sequence[AuthMethod], said: str) -> Refused:

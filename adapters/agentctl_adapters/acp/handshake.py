@@ -9,7 +9,7 @@ from typing import Any
 
 from agentctl.core.adapter import Feature
 from agentctl.core.parts import Choice
-from agentctl_adapters.acp.requests import Json, as_object, as_objects, as_text, as_words
+from agentctl_adapters.common.shapes import Json, as_object, as_objects, as_text, as_words
 
 PROTOCOL_VERSION = 1
 TERMINAL_LOGIN = "terminal"

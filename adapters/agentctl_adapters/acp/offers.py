@@ -15,9 +15,9 @@ from agentctl.core.parts import (
     PromptCapabilities,
     SlashCommand,
 )
-from agentctl_adapters.acp.requests import Json, as_object, as_objects, as_text
 from agentctl_adapters.acp.usage import number
 from agentctl_adapters.acp.view import SessionView
+from agentctl_adapters.common.shapes import Json, as_object, as_objects, as_text
 
 _TOLD = (
     "models",

@@ -14,13 +14,13 @@ from agentctl_adapters.acp.failures import (
     AUTH_REQUIRED,
     METHOD_NOT_FOUND,
     auth_required,
-    death_error,
     refusal,
     words_of,
 )
 from agentctl_adapters.acp.handshake import Handshake
 from agentctl_adapters.acp.link import Link
-from agentctl_adapters.acp.requests import Json, as_object
+from agentctl_adapters.common.failures import death_error
+from agentctl_adapters.common.shapes import Json, as_object
 
 # Settings, lists and closing are answered from memory or one file.
 CALL_TIMEOUT_S = 30.0

@@ -13,8 +13,8 @@ from agentctl.core.events import Error, Log, MessageChunk, RateLimit
 from agentctl.core.words import LogStream, Role
 from agentctl_adapters.acp import offers
 from agentctl_adapters.acp.errors import error_of_text
-from agentctl_adapters.acp.requests import Json, as_object, as_text
 from agentctl_adapters.acp.view import SessionView
+from agentctl_adapters.common.shapes import Json, as_object, as_text
 
 Speech = Callable[[SessionView, str, Json], Sequence[AnyDraft] | None]
 """Drafts when the text is the agent's own word, None when it is the model's."""

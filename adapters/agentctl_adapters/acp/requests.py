@@ -7,7 +7,7 @@ import base64
 import json
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 from urllib.parse import quote
 
 from agentctl.core.adapter import Feature, NativeSession
@@ -16,31 +16,7 @@ from agentctl.core.ids import NativeRequestId, NativeSessionId
 from agentctl.core.parts import Answer, ContentBlock
 from agentctl.core.spec import McpServer, PromptSpec, SessionSpec
 from agentctl.core.words import ContentType
-
-Json = dict[str, Any]
-
-
-def as_object(value: object) -> Json:
-    """The value when it is a JSON object, else an empty one."""
-    return cast(Json, value) if isinstance(value, dict) else {}
-
-
-def as_objects(value: object) -> list[Json]:
-    """The objects of a JSON list; anything else in it is left out."""
-    if not isinstance(value, list):
-        return []
-    items = cast("list[object]", value)
-    return [cast(Json, item) for item in items if isinstance(item, dict)]
-
-
-def as_text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def as_words(value: object) -> list[str]:
-    """The strings of a JSON list; anything else in it is left out."""
-    items = cast("list[object]", value) if isinstance(value, list) else []
-    return [item for item in items if isinstance(item, str)]
+from agentctl_adapters.common.shapes import Json, as_object, as_text
 
 
 def request_key(request_id: object) -> NativeRequestId:

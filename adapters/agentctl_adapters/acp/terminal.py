@@ -17,8 +17,8 @@ from anyio.abc import TaskGroup
 from agentctl.core.adapter import Launch
 from agentctl.process.errors import SpawnFailed
 from agentctl.process.spawn import Exit, Process, SpawnSpec, spawn
-from agentctl_adapters.acp.requests import Json, as_objects, as_text, as_words
 from agentctl_adapters.acp.workspace import FileRefused, Workspace
+from agentctl_adapters.common.shapes import Json, as_objects, as_text, as_words
 
 # Kept of one command's output when the agent names no limit, and at most when it does.
 DEFAULT_OUTPUT_BYTES = 1024 * 1024

@@ -15,8 +15,8 @@ from agentctl_adapters.acp import offers, usage
 from agentctl_adapters.acp.calls import parent_of, tool_drafts
 from agentctl_adapters.acp.content import block_of, plan_of
 from agentctl_adapters.acp.quirks import Quirks, Speech, codex_status
-from agentctl_adapters.acp.requests import Json, as_object, as_text
 from agentctl_adapters.acp.view import SessionView
+from agentctl_adapters.common.shapes import Json, as_object, as_text
 
 Drafts = Sequence[AnyDraft]
 _NONE: Drafts = ()

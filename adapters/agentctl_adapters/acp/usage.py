@@ -9,8 +9,8 @@ from dataclasses import fields
 
 from agentctl.core.events import ContextWindow
 from agentctl.core.parts import Usage
-from agentctl_adapters.acp.requests import Json, as_object
 from agentctl_adapters.acp.view import SessionView
+from agentctl_adapters.common.shapes import Json, as_object
 
 _NAMES = {
     "input": ("inputTokens", "input_tokens"),

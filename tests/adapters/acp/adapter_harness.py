@@ -20,7 +20,8 @@ from agentctl.core.spec import Entry, PromptSpec, SessionSpec
 from agentctl.core.words import ContentType, LogStream
 from agentctl_adapters.acp.adapter import connect
 from agentctl_adapters.acp.connection import AcpConnection
-from agentctl_adapters.acp.requests import Json, request_key
+from agentctl_adapters.acp.requests import request_key
+from agentctl_adapters.common.shapes import Json
 
 ROOT = Path(__file__).parents[3]
 FAULTY = ROOT / "tests/fakes/agents/faulty.py"

@@ -14,7 +14,7 @@ from agentctl.core.ids import NativeSessionId
 from agentctl.core.spec import Command, PromptSpec
 from agentctl.core.words import Decision
 from agentctl_adapters.acp import connection as connection_module
-from agentctl_adapters.acp.link import LOG_BURST_LINES
+from agentctl_adapters.common.link import LOG_BURST_LINES
 from tests.adapters.acp.adapter_harness import (
     demo,
     fake,

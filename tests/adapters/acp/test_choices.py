@@ -10,14 +10,8 @@ from agentctl.core.ids import NativeSessionId
 from agentctl.core.spec import Entry
 from agentctl.transport.jsonrpc import RpcError
 from agentctl_adapters.acp.choices import Call, SessionChoices, listed
-from agentctl_adapters.acp.failures import (
-    Death,
-    auth_required,
-    command_line,
-    death_error,
-    quoted,
-    words_of,
-)
+from agentctl_adapters.acp.failures import auth_required, words_of
+from agentctl_adapters.common.failures import Death, command_line, death_error, quoted
 
 S = NativeSessionId("s")
 MODES: dict[str, Any] = {

@@ -11,9 +11,9 @@ from agentctl.core.adapter import Launch
 from agentctl.core.ids import NativeSessionId
 from agentctl_adapters.acp import terminal as module
 from agentctl_adapters.acp.connection import AcpConnection
-from agentctl_adapters.acp.requests import Json
 from agentctl_adapters.acp.terminal import Terminals, TerminalUnknown
 from agentctl_adapters.acp.workspace import FileRefused, Workspace
+from agentctl_adapters.common.shapes import Json
 from tests.adapters.acp.adapter_harness import (
     Seen,
     Spy,

@@ -6,7 +6,7 @@ import pytest
 
 from agentctl.core.events import Event, FileChange, Plan, ToolCall, ToolUpdate
 from agentctl.core.words import ChangeKind, ContentType, ToolKind, ToolStatus
-from agentctl_adapters.acp.content import COMPARED_LINES, unified
+from agentctl_adapters.common.diffs import COMPARED_LINES, unified
 from tests.replaying import Acp, one, payloads
 
 
