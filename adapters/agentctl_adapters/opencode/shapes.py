@@ -100,7 +100,7 @@ def answer_of(msg: Json) -> Any:
 def model_name(info: Json) -> str:
     """`provider/model` of a session or message, whatever their ids are called there."""
     model = info.get("model")
-    if isinstance(model, str):
+    if isinstance(model, str) and model:
         return model
     where = as_object(model) or info
     name = as_text(where.get("modelID")) or (as_text(where.get("id")) if where is not info else "")

@@ -104,6 +104,8 @@ class TurnBook:
             both = usage.tokens(info.get("tokens")), usage.amount(info.get("cost"))
             if both[0] is not None:
                 turn.totals.setdefault(message, both)
+        if turn.idled:
+            return self._finish(view, [turn])
         return [self._timer("settle", view, turn, SETTLE_MS)]
 
     def refused(self, view: SessionView, turn: Turn, error: RunError) -> Drafts:
@@ -209,6 +211,8 @@ class TurnBook:
         view.twin, view.busy = status, False
         done = [turn for turn in view.turns if self._is_seen(turn)]
         if not done:
+            for turn in view.turns:
+                turn.idled = turn.touched
             return []
         first = done[0]
         if self._is_early(first) and not first.held:

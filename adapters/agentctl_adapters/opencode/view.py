@@ -20,9 +20,10 @@ CALLS_KEPT = 2000
 class Turn:
     """One prompt (or a turn that the server began), until its end.
 
-    `seen`: the server has shown the user message. `held`: an idle came while the answer was not
-    complete. `into`: the prompt into whose turn the server took this one. `well`:
-    why a sync answer without an error says that the model stopped. `touched`: something new came since it was accepted, though not under our message id.
+    `seen`: the server has shown the user message. `touched`: something new came since it was accepted,
+    though not under our message id; `idled`: and an idle before its answer. `held`: an idle came while
+    the answer was not complete. `into`: the prompt into whose turn the server took this one. `well`: why
+    a sync answer without an error says that the model stopped.
     """
 
     key: NativeTurnId
@@ -35,6 +36,7 @@ class Turn:
     seen: bool = False
     touched: bool = False
     replied: bool = False
+    idled: bool = False
     held: bool = False
     aborted: bool = False
     over: bool = False
