@@ -139,6 +139,18 @@ class Asks:
             return []
         return self._resolve(own or as_text(properties.get("id")), ask, properties)
 
+    def unanswered(self, session: str) -> list[tuple[str, bool]]:
+        """What the server still lists of a session and its children, as (id, is a question).
+
+        An abort leaves them listed: each has to be rejected before the next prompt.
+        """
+        root = self._book.view(session).root
+        return [
+            (own, ask.question)
+            for own, ask in self._asks.items()
+            if ask.open and ask.view.root is root
+        ]
+
     def still_listed(self, listed: set[str], views: set[str], *, questions: bool) -> Drafts:
         """A refetch: what is not listed any more was answered while nobody listened."""
         drafts: Drafts = []

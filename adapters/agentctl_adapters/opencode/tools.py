@@ -203,12 +203,9 @@ def adopt(book: Book, view: SessionView, parent: str) -> None:
     if not parent or parent == view.id or view.parent is not None:
         return
     view.parent = book.view(parent)
-    linked = {call.child for call in view.parent.calls.values()}
-    for call in view.parent.calls.values():
-        if call.child == view.id:
-            view.call = call.id
-            return
-    if view.id in linked:
+    named = next((c for c in view.parent.calls.values() if c.child == view.id), None)
+    if named is not None:
+        view.call = named.id
         return
     waiting = [
         call

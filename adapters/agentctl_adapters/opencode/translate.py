@@ -92,20 +92,21 @@ class OpenCodeTranslator:
 
     def __init__(self) -> None:
         self.unknown: Counter[str] = Counter()
-        """How often each kind of event came that this version does not know."""
+        """How often each kind of event came that this version does not know. Beside it the live
+        connection may read `book` (who runs, whose children) and `asks` (what waits for an answer)."""
         self._stderr: deque[str] = deque(maxlen=STDERR_LINES)
         self._prompts = 0
         self._reset()
 
     def _reset(self) -> None:
-        self._book = Book()
-        self._tools = Tools(self._book)
-        self._turns = TurnBook(self._book)
-        self._offers = Offers(self._book, self._tools)
-        self._asks = Asks(self._book, self._tools)
-        self._messages = Messages(self._book, self._turns, self._tools, self._offers)
-        self._resync = Resync(self._book, self._turns, self._messages, self._asks, self._tools)
-        self._parts = self._book.parts
+        self.book = Book()
+        self._tools = Tools(self.book)
+        self._turns = TurnBook(self.book)
+        self._offers = Offers(self.book, self._tools)
+        self.asks = Asks(self.book, self._tools)
+        self._messages = Messages(self.book, self._turns, self._tools, self._offers)
+        self._resync = Resync(self.book, self._turns, self._messages, self.asks, self._tools)
+        self._parts = self.book.parts
         self._pending: dict[Any, _Ours] = {}
         self._streams = 0
         self._events: Mapping[str, Callable[[Json, Any], Drafts]] = {
@@ -123,10 +124,10 @@ class OpenCodeTranslator:
             "session.aborted": self._aborted,
             "session.compacted": self._compacted,
             "todo.updated": self._todos,
-            "permission.asked": self._asks.permission,
-            "permission.updated": self._asks.permission,
+            "permission.asked": self.asks.permission,
+            "permission.updated": self.asks.permission,
             "permission.replied": self._replied,
-            "question.asked": self._asks.question,
+            "question.asked": self.asks.question,
             "question.replied": self._replied,
             "question.rejected": self._replied,
             "server.connected": self._connected,
@@ -145,8 +146,15 @@ class OpenCodeTranslator:
             if event["type"] == "message.part.delta":
                 told = event["properties"]
                 part = self._parts.get(told["partID"])
-                if part is not None and part.shown and not part.dirty and told["field"] == "text":
-                    text = told["delta"]
+                text = told["delta"]
+                if (
+                    part is not None
+                    and part.shown
+                    and not part.dirty
+                    and told["field"] == "text"
+                    and text
+                    and isinstance(text, str)
+                ):
                     part.pieces.append(text)
                     payload = (
                         MessageChunk(part.shown, Role.ASSISTANT, text)
@@ -192,7 +200,7 @@ class OpenCodeTranslator:
 
     def _settled(self) -> Drafts:
         drafts: list[AnyDraft] = []
-        for view in [*self._book.views.values()]:
+        for view in [*self.book.views.values()]:
             if any(turn.answered or turn.held for turn in view.turns):
                 drafts += self._messages.flush(view)
         return [*drafts, *self._turns.settle()]
@@ -216,19 +224,19 @@ class OpenCodeTranslator:
             case "POST", ["session", own, route] if route in ROUTES:
                 return self._prompt(ours, own, route, body)
             case "POST", ["session", own, "abort"]:
-                return self._turns.aborting(self._book.view(own))
+                return self._turns.aborting(self.book.view(own))
             case "POST", ["session", _, "permissions", own] | ["permission", own, "reply"]:
                 ours.ask = own
-                self._asks.answering(own, body)
+                self.asks.answering(own, body)
             case "POST", ["question", own, "reply" | "reject"]:
                 ours.ask = own
-                self._asks.answering(own, body)
+                self.asks.answering(own, body)
             case _:
                 pass
         return _NONE
 
     def _prompt(self, ours: _Ours, own: str, route: str, body: Json) -> Drafts:
-        view = ours.view = self._book.view(own)
+        view = ours.view = self.book.view(own)
         message = as_text(body.get("messageID"))
         if body.get("noReply") is True:
             ours.turn = self._turns.silent(view, message)
@@ -248,7 +256,7 @@ class OpenCodeTranslator:
         if ours.view is not None:
             return self._prompt_answered(ours, status, ok, page, msg)
         if ours.ask:
-            return self._asks.answered(ours.ask, ok)
+            return self.asks.answered(ours.ask, ok)
         return self._answered(ours, answer_of(msg)) if ok else _NONE
 
     def _prompt_answered(self, ours: _Ours, status: int, ok: bool, page: bool, msg: Json) -> Drafts:
@@ -303,12 +311,12 @@ class OpenCodeTranslator:
         if self.unknown[kind] > NOTES_PER_KIND:
             return _NONE
         session = session_of(properties)
-        view = self._book.views.get(session)
+        view = self.book.views.get(session)
         text = f"The server sent an event of unknown kind {kind[:200]!r}."
         return (_note(text, msg, view),)
 
     def _status(self, properties: Json, raw: Any) -> Drafts:
-        view = self._book.view(session_of(properties))
+        view = self.book.view(session_of(properties))
         status = status_of(properties)
         match status.get("type"):
             case "idle":
@@ -328,7 +336,7 @@ class OpenCodeTranslator:
         return (Draft(told, view.root.native, None, None, view.parent_call, raw),)
 
     def _idle(self, properties: Json, _raw: Any) -> Drafts:
-        view = self._book.view(session_of(properties))
+        view = self.book.view(session_of(properties))
         return [*self._messages.flush(view), *self._turns.idle(view, status=False)]
 
     def _error(self, properties: Json, raw: Any) -> Drafts:
@@ -337,31 +345,31 @@ class OpenCodeTranslator:
         told = as_object(error) or {"name": "UnknownError", "data": {"message": as_text(error)}}
         if not session:
             return (Draft(errors.event_error(told), raw=raw),)
-        return self._turns.failed(self._book.view(session), told)
+        return self._turns.failed(self.book.view(session), told)
 
     def _aborted(self, properties: Json, _raw: Any) -> Drafts:
-        view = self._book.view(session_of(properties))
+        view = self.book.view(session_of(properties))
         return [*self._messages.flush(view), *self._turns.stopped(view)]
 
     def _compacted(self, properties: Json, raw: Any) -> Drafts:
-        view = self._book.view(session_of(properties))
+        view = self.book.view(session_of(properties))
         told = SessionStatus(SessionChange.COMPACTED)
         return (Draft(told, view.root.native, None, None, view.parent_call, raw),)
 
     def _deleted(self, properties: Json, raw: Any) -> Drafts:
         own = as_text(as_object(properties.get("info")).get("id")) or session_of(properties)
-        view = self._book.views.get(own)
+        view = self.book.views.get(own)
         if view is None:
             return _NONE
         note = _note("The session was deleted on the server.", raw, view)
         return [*self._turns.absent(view), note]
 
     def _todos(self, properties: Json, _raw: Any) -> Drafts:
-        view = self._book.view(session_of(properties))
+        view = self.book.view(session_of(properties))
         return self._tools.todos(view, properties.get("todos"))
 
     def _replied(self, properties: Json, _raw: Any) -> Drafts:
-        return self._asks.replied(properties)
+        return self.asks.replied(properties)
 
     def _connected(self, _properties: Json, _raw: Any) -> Drafts:
         """Each stream begins so: a second one means that something was missed in between."""
@@ -375,7 +383,7 @@ class OpenCodeTranslator:
 
     def _branch(self, properties: Json, raw: Any) -> Drafts:
         branch, directory = as_text(properties.get("branch")), as_text(properties.get("directory"))
-        views = [v for v in self._book.views.values() if v.ours and v.parent is None]
+        views = [v for v in self.book.views.values() if v.ours and v.parent is None]
         if not directory and len({view.directory for view in views}) > 1:
             return _NONE
         return [

@@ -88,9 +88,9 @@ class TurnBook:
         user = as_text(info.get("parentID"))
         if info.get("role") == "user":
             user = as_text(info.get("id"))
-        if user and not turn.named:
+        if user and not turn.message and view.spent.get(user) is None:
             self._bind(view, turn, user)
-        elif user and user != turn.message:
+        elif user and not turn.seen and user != turn.message:
             turn.touched = True
         if turn.silent or turn.over:
             return []

@@ -197,6 +197,15 @@ class Book:
             view = self.views[session] = SessionView(session, NativeSessionId(session))
         return view
 
+    def running(self) -> list[str]:
+        """Sessions with an open turn: what a refetch has to look at."""
+        return [view.id for view in self.views.values() if view.turns]
+
+    def family(self, session: str) -> list[str]:
+        """The session and its children: all that an abort of it or a refetch concerns."""
+        root = self.view(session).root
+        return [view.id for view in self.views.values() if view.root is root]
+
     def forget_old(self, view: SessionView) -> None:
         """Drops the oldest messages of a long session, and their parts."""
         while len(view.messages) > MESSAGES_KEPT:

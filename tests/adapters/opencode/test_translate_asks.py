@@ -130,10 +130,12 @@ def test_what_an_abort_leaves_listed_is_cancelled_here_and_not_asked_again() -> 
     server.done(error={"name": "MessageAbortedError", "data": {}})
     server.idle()
     assert one(server.events, PermissionResolved).decision is Decision.CANCELLED
+    assert server.translator.asks.unanswered(S) == [("per_1", False)]
     listed = [{"id": "per_1", "sessionID": S, **ASK}]
     assert server.get("/permission", listed, resync=True) == []
     reply(server, "per_1", reply="reject")
     assert len(payloads(server.events, PermissionResolved)) == 1
+    assert server.translator.asks.unanswered(S) == []
 
 
 def test_the_older_request_and_answer_mean_the_same() -> None:

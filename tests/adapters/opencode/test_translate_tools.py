@@ -204,6 +204,8 @@ def test_a_subagents_text_and_tools_carry_its_call_and_its_idle_ends_nothing() -
     }
     server.idle(CHILD)
     assert server.completes() == []
+    assert server.translator.book.running() == [S]
+    assert server.translator.book.family(CHILD) == [S, CHILD]
     server.part("prt_1", "text", text="from above")
     assert shown(server.events) == "from above"
 

@@ -343,3 +343,33 @@ def test_a_deadline_that_was_overtaken_changes_nothing() -> None:
     server.done()
     server.idle()
     assert [c.outcome for c in server.completes()] == [Outcome.COMPLETED]
+
+
+@pytest.mark.proves("T1", "T8")
+def test_two_sync_calls_at_once_get_the_same_answer_and_end_once_each() -> None:
+    server = Scripted()
+    server.session()
+    first = server.prompt("a", message="", route="message")
+    server.user("msg_u")
+    server.open("msg_a", "msg_u")
+    second = server.prompt("b", message="", route="message")
+    server.user("msg_v")
+    server.done("msg_a", "msg_u")
+    server.open("msg_b", "msg_v")
+    info = {"id": "msg_b", "role": "assistant", "parentID": "msg_v", "finish": "stop"}
+    server.answer(first, {"info": info})
+    server.answer(second, {"info": info})
+    server.done("msg_b", "msg_v")
+    server.idle()
+    assert [c.folded_into for c in server.completes()] == [None, "run_1"]
+
+
+def test_a_server_that_is_disposed_ends_what_waited_for_a_second_idle() -> None:
+    server = Scripted()
+    server.begin()
+    server.say("session.error", sessionID=S, error=ABORTED)
+    server.idle()
+    server.say("server.instance.disposed", directory="/elsewhere")
+    assert server.completes() == []
+    server.say("server.instance.disposed", directory="/work")
+    assert [c.outcome for c in server.completes()] == [Outcome.CANCELLED]
