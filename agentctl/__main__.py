@@ -1,7 +1,11 @@
 """Owns the entry of the program `agentctl`: it hands over to the command line."""
 
+import gc
 import os
 import sys
+
+# What imports make stays; looking through it after each 700 new objects is a sixth of every start.
+gc.set_threshold(20_000, 20, 20)
 
 # grpc's fork handlers cost each spawn and can hang a child; they are read once, when grpc loads.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")

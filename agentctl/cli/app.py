@@ -26,7 +26,7 @@ from agentctl.cli import (
     sessions,
 )
 from agentctl.cli import run as running
-from agentctl.cli.errors import report
+from agentctl.cli.errors import leaf, report
 from agentctl.cli.options import Config
 from agentctl.cli.state import STATE
 
@@ -129,7 +129,7 @@ def run(arguments: Sequence[str]) -> int:
         if isinstance(error, SystemExit):
             raise
         code = report(error)
-        if isinstance(error, BrokenPipeError):
+        if isinstance(leaf(error), BrokenPipeError):
             # Python flushes once more at its end, and would complain of the same broken pipe.
             with suppress(OSError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

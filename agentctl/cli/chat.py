@@ -73,7 +73,7 @@ async def _open(
         if is_full(known):
             return known, False
     starting = client.sessions.create(
-        target,
+        await inputs.named_agent(client, target),
         inputs.workspace(workspace),
         model=model,
         mode=mode,

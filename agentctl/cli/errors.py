@@ -1,7 +1,7 @@
 """Owns how an error looks: one sentence, what to type next, the reason code; and its exit code."""
 
 import sys
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import typer
 
@@ -40,8 +40,9 @@ def report(error: BaseException) -> int:
     Raises:
         BaseException: the error itself, when it is none that a user can cause.
     """
+    error = leaf(error)
     if isinstance(error, AgentctlError):
-        show(error.message, error.reason)
+        show(_words(error), error.reason)
         return USAGE if error.metadata.get("usage") else FAILED
     if isinstance(error, USAGE_ERROR):
         told: Any = error
@@ -56,11 +57,24 @@ def report(error: BaseException) -> int:
         return CANCELLED
     if isinstance(error, BrokenPipeError):
         return FAILED
-    if isinstance(error, BaseExceptionGroup):
-        group: Any = error
-        if len(group.exceptions) == 1:
-            return report(group.exceptions[0])
     if isinstance(error, OSError) and error.filename is not None:
         show(f"{error.filename}: {error.strerror}.", "INVALID_PARAMETERS")
         return FAILED
     raise error
+
+
+def leaf(error: BaseException) -> BaseException:
+    """The error that tells most of a group: the first of ours, else the first."""
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    group = cast("BaseExceptionGroup[BaseException]", error)
+    leaves = [leaf(each) for each in group.exceptions]
+    return next((each for each in leaves if isinstance(each, AgentctlError)), leaves[0])
+
+
+def _words(error: AgentctlError) -> str:
+    """The message; without what gRPC says of a socket, which helps nobody."""
+    place = error.metadata.get("address")
+    if place and error.message.startswith("No daemon answers"):
+        return f"No daemon answers at {place}: start one with `agentctl up`."
+    return error.message

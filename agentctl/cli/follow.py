@@ -28,6 +28,9 @@ Json = dict[str, Any]
 # A spinner should turn, not flicker.
 TICK_S = 0.15
 
+# A daemon that restarts is back in seconds; a person should not look at a still screen for longer.
+PATIENCE_S = 30.0
+
 # The stop ladder of an agent that ignores everything takes 20 s; after that the daemon is to blame.
 CLOSE_S = 40.0
 
@@ -72,6 +75,7 @@ class Follow:
         self._asks = asks
         self._complete: Json | None = None
         self._decision = ""
+        self._hints: dict[str, str] = {}
         self._fallback: Json | None = None
         self._began = False
         self._ended = False
@@ -119,7 +123,9 @@ class Follow:
         what = self._what
         scope = anyio.CancelScope()
         with scope:
-            async for batch in self._client.batches(what.after, sessions=[what.session_id]):
+            async for batch in self._client.batches(
+                what.after, sessions=[what.session_id], patience_s=PATIENCE_S
+            ):
                 if batch.HasField("gap"):
                     self._view.gap(to_dict(batch.gap))
                 for event in batch.events:
@@ -187,7 +193,7 @@ class Follow:
         elif self._asks is not None:
             self._asks.add(identifier, data, question=question)
         else:
-            self._view.note(hint(data, question=question))
+            self._hints[identifier] = hint(data, question=question)
 
     async def _refuse(self, identifier: str, question: bool) -> None:
         try:
@@ -202,11 +208,14 @@ class Follow:
                 self._view.note(error.message)
 
     def _resolved(self, identifier: str, how: str) -> None:
+        self._hints.pop(identifier, None)
         if self._asks is not None:
             self._asks.resolved(identifier, how)
 
     def _draw(self) -> None:
-        """Shows the next card, once a batch has told whether it is still open."""
+        """Shows the next card, or says who can answer, once a batch has told what is still open."""
+        while self._hints:
+            self._view.note(self._hints.pop(next(iter(self._hints))))
         if self._asks is not None:
             self._asks.show()
             if isinstance(self._view, TerminalView):

@@ -136,6 +136,15 @@ def _object(value: Any, where: str) -> dict[str, Any]:
     return cast(dict[str, Any], value)
 
 
+async def named_agent(client: "AgentCtl", text: str) -> str:
+    """An entry id as it is; an agent id whole, also when only its end was typed."""
+    if not text.startswith("agt_"):
+        return text
+    from agentctl.cli.ids import resolve
+
+    return await resolve(client, "agent", text)
+
+
 async def caller_env(client: "AgentCtl", agent: str) -> dict[str, str]:
     """Our values of the variables that an entry names, so that keys exported later arrive.
 

@@ -44,7 +44,7 @@ def run(
     async def work(client: "AgentCtl") -> int:
         after = (await client.daemon.get_info()).head_cursor
         session = await client.sessions.create(
-            agent,
+            await inputs.named_agent(client, agent),
             inputs.workspace(workspace),
             model=model,
             mode=mode,
@@ -189,7 +189,7 @@ def start(
         known = await resolve(client, "session", resume) if resume else ""
         if not resume:
             starting = client.sessions.create(
-                agent,
+                await inputs.named_agent(client, agent),
                 place,
                 model=model,
                 mode=mode,

@@ -1,6 +1,5 @@
 """Owns the commands of the daemon's life: serve in the foreground, up and down in the background."""
 
-import gc
 import logging
 import sys
 from collections.abc import Sequence
@@ -31,14 +30,9 @@ def serve(
       agentctl serve
       agentctl serve --listen 127.0.0.1:7777 --record ./transcripts
     """
-    # What imports make stays: looking for garbage in it is a sixth of the start.
-    gc.disable()
-    try:
-        import anyio
+    import anyio
 
-        from agentctl.daemon import serve as run_daemon
-    finally:
-        gc.enable()
+    from agentctl.daemon import serve as run_daemon
 
     settings = _settings(listen, data_dir, registry, record, config)
     logging.basicConfig(

@@ -3,10 +3,12 @@
 It refuses to know any service: a call is a path, a request and the class of its answer.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
+import anyio.lowlevel
 import grpc
 import grpc.aio
 from google.protobuf.message import Message
@@ -85,6 +87,9 @@ class Connection:
             return await call
         except grpc.aio.AioRpcError as error:
             raise self._error(error) from None
+        except asyncio.CancelledError:
+            await _raise_our_own_cancellation()
+            raise
 
     async def stream(self, method: str, request: Message, answer: type[T]) -> AsyncIterator[T]:
         """Makes a call that has many answers; closing the iterator ends it."""
@@ -96,6 +101,9 @@ class Connection:
                 yield message
         except grpc.aio.AioRpcError as error:
             raise self._error(error) from None
+        except asyncio.CancelledError:
+            await _raise_our_own_cancellation()
+            raise
         finally:
             with suppress(grpc.aio.UsageError):
                 call.cancel()
@@ -110,6 +118,11 @@ class Connection:
                 metadata={"address": self.address},
             )
         return from_status(error.code(), told, data)
+
+
+async def _raise_our_own_cancellation() -> None:
+    """grpc raises a CancelledError of its own, which no anyio scope knows as the one it asked for."""
+    await anyio.lowlevel.checkpoint_if_cancelled()
 
 
 def _serialize(message: Message) -> bytes:

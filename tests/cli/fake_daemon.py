@@ -73,6 +73,7 @@ class FakeDaemon(grpc.GenericRpcHandler):
         self._news = threading.Condition()
         self._gate = threading.RLock()
         self._stopped = False
+        self._sent = 0
         self._pool = futures.ThreadPoolExecutor(max_workers=16)
         self._server = grpc.server(self._pool, handlers=[self])
         self._server.add_insecure_port(self.address)
@@ -113,6 +114,13 @@ class FakeDaemon(grpc.GenericRpcHandler):
             )
             assert done and not self._stopped, f"{method} was not called"
             return [request for name, request in self.calls if name == method][count - 1]
+
+    def wait_until_sent(self) -> None:
+        """Waits until all events have travelled, so that the next one comes in another batch."""
+        with self._news:
+            assert self._news.wait_for(
+                lambda: self._stopped or self._sent >= len(self.events), LIMIT_S
+            )
 
     def emit(self, kind: str, payload: Message, *, run: bool = True, **ids: Any) -> None:
         """Appends an event and wakes the subscribers."""
@@ -243,6 +251,9 @@ class FakeDaemon(grpc.GenericRpcHandler):
                 found, at = self.events[at:], len(self.events)
             wanted = [event for event in found if _wanted(event, request)]
             yield v1.EventBatch(events=wanted, cursor=f"j:{at}", caught_up=True, gap=self.gap)
+            with self._news:
+                self._sent = max(self._sent, at)
+                self._news.notify_all()
             if not request.follow:
                 return
             with self._news:

@@ -128,6 +128,7 @@ def test_without_a_terminal_a_request_says_which_command_answers_it(
     def script(fake: FakeDaemon) -> None:
         fake.begin()
         fake.ask(title="rm -rf build", details=v1.PermissionDetails(command="rm -rf build"))
+        fake.wait_until_sent()
         fake.resolve("approved")
         fake.end()
 
@@ -137,6 +138,20 @@ def test_without_a_terminal_a_request_says_which_command_answers_it(
     assert f"agentctl approve {APPROVAL}" in done.err
     assert f"agentctl deny {APPROVAL}" in done.err
     assert "rm -rf build" in done.err
+
+
+def test_a_request_that_the_policy_answers_asks_nobody(
+    with_daemon: Cli, daemon: FakeDaemon
+) -> None:
+    def script(fake: FakeDaemon) -> None:
+        fake.begin()
+        with fake.together():
+            fake.ask(title="rm -rf build")
+            fake.resolve("denied", "policy")
+        fake.end()
+
+    daemon.play(script)
+    assert with_daemon("run", "demo", "x").err == ""
 
 
 def test_on_ask_deny_refuses_each_request(with_daemon: Cli, daemon: FakeDaemon) -> None:
