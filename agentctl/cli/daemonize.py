@@ -30,6 +30,10 @@ LOOK_S = 0.02
 CONNECT_S = 2.0
 
 
+MAX_LOG = 5 << 20
+"""Bytes of the log of background daemons; a longer one is put aside at the next start."""
+
+
 def answers(address: str) -> bool:
     """Whether something accepts connections at a `unix:` address."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
@@ -62,6 +66,8 @@ def ensure(address: str, settings: "Settings", arguments: Sequence[str] = ()) ->
     log = log_file(settings)
     try:
         settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if log.exists() and log.stat().st_size > MAX_LOG:
+            log.replace(log.with_suffix(".log.1"))
         handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise DaemonFailed(

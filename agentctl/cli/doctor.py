@@ -53,7 +53,8 @@ def doctor(as_json: options.Json = False) -> None:
         from agentctl.cli.out import out, table
 
         styled = out().text
-        table([[r.name, styled(r.state, _STYLES.get(r.state, "red")), r.detail] for r in rows])
+        cells = [[r.name, styled(r.state, _STYLES.get(r.state, "red")), r.detail] for r in rows]
+        table(cells, whole=True)
     if any(row.state == "problem" for row in rows):
         raise typer.Exit(1)
 

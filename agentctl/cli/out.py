@@ -135,13 +135,20 @@ def print_message(message: "Message") -> None:
     print_json(to_dict(message))
 
 
-def table(rows: Sequence[Sequence[str]], head: Sequence[str] = (), *, right: str = "") -> None:
+def table(
+    rows: Sequence[Sequence[str]],
+    head: Sequence[str] = (),
+    *,
+    right: str = "",
+    whole: bool = False,
+) -> None:
     """Aligned columns; the last one is cut at the edge of a terminal.
 
     Args:
         rows: cells, which may hold colour codes except in the last column.
         head: names of the columns.
         right: the names of those that are aligned to the right.
+        whole: do not cut: it says what to type.
     """
     screen = out()
     shown = ([[screen.text(name, "dim") for name in head]] if head else []) + [
@@ -155,7 +162,9 @@ def table(rows: Sequence[Sequence[str]], head: Sequence[str] = (), *, right: str
         for at, cell in enumerate(row):
             if at == len(row) - 1:
                 room = width(screen.stream) - cells(line)
-                line += clip(cell, room) if screen.is_terminal and "\x1b" not in cell else cell
+                line += (
+                    cell if whole or not screen.is_terminal or "\x1b" in cell else clip(cell, room)
+                )
                 break
             space = " " * (widths[at] - cells(cell))
             to_right = bool(head) and head[at] in right.split()

@@ -285,7 +285,7 @@ def discover(
                 login = "logged in" if each.authenticated else "not logged in"
             detail = each.binary if each.installed else each.install
             rows.append([each.entry_id, here, each.version or NONE, login, detail])
-        table(rows, ["ENTRY", "", "VERSION", "LOGIN", "WHERE OR HOW"])
+        table(rows, ["ENTRY", "", "VERSION", "LOGIN", "WHERE OR HOW"], whole=True)
 
     go(work, start=True)
 

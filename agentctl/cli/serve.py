@@ -2,6 +2,7 @@
 
 import logging
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,10 +11,15 @@ from agentctl.cli import options
 from agentctl.cli.state import STATE
 
 if TYPE_CHECKING:
+    import psutil
+
     from agentctl.config import Settings
 
 # Each agent may take its whole stop ladder (20 s); they are stopped side by side.
 DOWN_S = 60.0
+
+# Between two looks at a process that is ending.
+LOOK_S = 0.02
 
 
 def serve(
@@ -119,17 +125,28 @@ def down(
     try:
         daemon = psutil.Process(pid)
         daemon.kill() if force else daemon.terminate()
-        daemon.wait(timeout=DOWN_S)
+        if not _gone(daemon):
+            raise DaemonFailed(
+                f"The daemon (pid {pid}) still runs after {DOWN_S:.0f} s: `agentctl down --force` "
+                "kills it, and its agents end with it."
+            )
     except psutil.NoSuchProcess:
         pass
-    except psutil.TimeoutExpired:
-        raise DaemonFailed(
-            f"The daemon (pid {pid}) still runs after {DOWN_S:.0f} s: `agentctl down --force` "
-            "kills it, and its agents end with it."
-        ) from None
     except psutil.AccessDenied:
         raise DaemonFailed(f"The daemon (pid {pid}) belongs to another user.") from None
     out().line(f"stopped (pid {pid})")
+
+
+def _gone(daemon: "psutil.Process") -> bool:
+    """Waits for the end of a process that is not our child; one that nobody reaps has ended too."""
+    import psutil
+
+    deadline = time.monotonic() + DOWN_S
+    while time.monotonic() < deadline:
+        if not daemon.is_running() or daemon.status() == psutil.STATUS_ZOMBIE:
+            return True
+        time.sleep(LOOK_S)
+    return False
 
 
 def _settings(

@@ -157,6 +157,17 @@ def test_a_run_whose_terminal_goes_away_is_still_ended_by_the_daemon(agentctl: I
     assert rows(told.stdout)[-1]["data"]["outcome"] == "completed"
 
 
+@pytest.mark.proves("S6")
+def test_a_run_outlives_no_daemon_and_says_so_when_it_is_back(fresh: Installed) -> None:
+    fresh("up")
+    with fresh.terminal("run", "demo", "say on it || hang") as terminal:
+        terminal.expect("on it")
+        fresh("down", "--force")
+        fresh("up")
+        terminal.expect("DAEMON_RESTARTED")
+        assert terminal.end() == 1
+
+
 @pytest.mark.proves("P5")
 def test_first_commands_at_once_start_one_daemon(fresh: Installed) -> None:
     said: list[str] = []

@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 import typer
 
+from agentctl import v1
 from agentctl.cli.app import GROUPS, app
 from agentctl.cli.completion import agents, approvals, entries, runs, sessions
+from agentctl.cli.state import STATE
 from tests.cli.conftest import Cli
+from tests.cli.fake_daemon import APPROVAL, RUN, SESSION, FakeDaemon
 
 
 def walk(command: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
@@ -75,6 +78,24 @@ def test_completion_prints_nothing_and_fails_nowhere_without_a_daemon(
     assert [sessions(""), runs(""), agents(""), approvals("")] == [[], [], [], []]
     assert ("demo", "Demo") in entries("de")
     assert capfd.readouterr() == ("", "")
+
+
+def test_completion_knows_what_the_daemon_knows(
+    quiet_home: Path, daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = v1.Run(run_id=RUN, prompt=[v1.ContentBlock(text="fix it")])
+    approval = v1.Approval(approval_id=APPROVAL, request=v1.PermissionRequest(title="rm x"))
+    daemon.answers |= {
+        "Runs/List": lambda request: v1.ListRunsResponse(runs=[run]),
+        "Approvals/List": lambda request: v1.ListApprovalsResponse(approvals=[approval]),
+    }
+    monkeypatch.setenv("AGENTCTL_ADDRESS", daemon.address)
+    monkeypatch.setattr(STATE, "address", "")
+    assert sessions("ses_") == [(SESSION, "demo /work/api")]
+    assert runs("") == [(RUN, "fix it")]
+    assert approvals("apr") == [(APPROVAL, "rm x")]
+    assert entries("") == [("demo", "")]
+    assert agents("") == [] and runs("ses") == []
 
 
 def test_the_shell_completes_commands_and_agents(quiet_home: Path) -> None:

@@ -73,6 +73,44 @@ def test_a_run_reads_like_a_story(at_terminal: Open, daemon: FakeDaemon) -> None
     assert widest <= 100
 
 
+def test_output_that_was_cut_opens_with_a_key(at_terminal: Open, daemon: FakeDaemon) -> None:
+    def script(fake: FakeDaemon) -> None:
+        fake.begin()
+        fake.emit("tool_call", tool_call("c1", "execute", command="pytest -q"))
+        output = "".join(f"row {number}\n" for number in range(20))
+        fake.emit("tool_update", tool_end("c1", output_delta=output, exit_code=0))
+        fake.sign.wait(LIMIT_S)
+        fake.end()
+
+    daemon.play(script)
+    with at_terminal("run", "demo", "x") as terminal:
+        terminal.expect("exit 0")
+        assert "row" not in terminal.text
+        terminal.send("o")
+        terminal.expect("row 0")
+        terminal.expect("row 19")
+        daemon.sign.set()
+        assert terminal.end() == 0
+
+
+def test_a_long_start_says_what_it_waits_for(at_terminal: Open, daemon: FakeDaemon) -> None:
+    def script(fake: FakeDaemon) -> None:
+        status = v1.AgentStatus(
+            state=v1.AgentState.AGENT_STATE_STARTING, entry_id="demo", detail="downloading it"
+        )
+        fake.emit("agent_status", status, run=False)
+        fake.sign.wait(LIMIT_S)
+        fake.begin()
+        fake.end()
+
+    daemon.play(script)
+    with at_terminal("run", "demo", "x") as terminal:
+        terminal.expect("demo: downloading it …")
+        daemon.sign.set()
+        assert terminal.end() == 0
+    assert "downloading" not in terminal.text
+
+
 def test_a_request_is_answered_with_one_key(at_terminal: Open, daemon: FakeDaemon) -> None:
     def script(fake: FakeDaemon) -> None:
         fake.begin()
