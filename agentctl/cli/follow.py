@@ -80,6 +80,7 @@ class Follow:
         self._began = False
         self._ended = False
         self._closed = False
+        self._close_s = CLOSE_S
         self._interrupts = 0
         self._detached = False
 
@@ -155,6 +156,11 @@ class Follow:
                 self._resolved(data["question_id"], data.get("outcome", ""))
             case "session_status" if data.get("status") in ("closed", "failed"):
                 self._session_ended(event, data, scope)
+            case "session_status" if data.get("status") == "interrupted":
+                # Its process is gone already; after a restart nothing more may come.
+                self._close_s = LATE_END_S
+                if self._complete is not None:
+                    scope.deadline = anyio.current_time() + LATE_END_S
             case _:
                 pass
         self._view.event(event)
@@ -162,7 +168,7 @@ class Follow:
             self._complete = data
             self._end()
             if self._what.closes:
-                scope.deadline = anyio.current_time() + CLOSE_S
+                scope.deadline = anyio.current_time() + self._close_s
 
     def _session_ended(self, event: Json, data: Json, scope: anyio.CancelScope) -> None:
         self._closed = True
