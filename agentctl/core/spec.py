@@ -129,6 +129,8 @@ class SessionSpec:
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     trust_workspace: bool | None = None
     environment: str = "local"
+    native_created_at: int | None = None
+    """When the conversation to be resumed was made, Unix ms; the daemon tells it, no client."""
 
 
 @dataclass(frozen=True, slots=True)

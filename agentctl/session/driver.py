@@ -173,7 +173,6 @@ class Driver:
             policy=record.policy,
             rules=bool(record.rules),
             agent_id=self.wanted_agent,
-            native_created_at=record.native_created_at,
             avoid=frozenset(self.avoid),
         )
 

@@ -6,7 +6,7 @@ It refuses to know what a session does on its process.
 import asyncio
 import dataclasses
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +40,6 @@ class Wanted:
     policy: Policy = Policy.ASK
     rules: bool = False
     agent_id: str = ""
-    native_created_at: int | None = None
     avoid: frozenset[str] = frozenset()
 
 
@@ -147,7 +146,6 @@ class Pool:
         adapter = deps.entries.adapter(entry.protocol)
         record = AgentRecord(mint("agent"), entry.id, AgentState.STARTING, started_at=now_ms())
         trust = wanted.spec.trust_workspace
-        options: Mapping[str, Any] = {"native_created_at": wanted.native_created_at}
         launch = Launch(
             entry=entry,
             argv=prepared.argv,
@@ -158,7 +156,6 @@ class Pool:
             trust_workspace=entry.trust_workspace if trust is None else trust,
             redact=deps.redactor(prepared.secrets),
             tap=deps.recorder(entry.id, record.id, prepared) if deps.recorder else None,
-            options=options,
         )
         agent = AgentProcess(record, adapter, launch, deps.journal, deps.on_full)
         self._agents[agent.id] = agent

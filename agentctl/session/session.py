@@ -178,6 +178,7 @@ class Session:
             model=self.record.model or spec.model,
             mode=self.record.mode or spec.mode,
             policy=self.record.policy,
+            native_created_at=self.record.native_created_at,
         )
 
     # What callers wait for.

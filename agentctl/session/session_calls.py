@@ -11,7 +11,7 @@ import anyio
 import orjson
 
 from agentctl.core.adapter import Feature
-from agentctl.core.errors import AgentctlError, Conflict, Exhausted, Invalid, Unsupported
+from agentctl.core.errors import AgentctlError, Conflict, Exhausted, Invalid, NotFound, Unsupported
 from agentctl.core.ids import NativeSessionId
 from agentctl.core.spec import SessionSpec
 from agentctl.core.words import SessionChange, SessionState
@@ -46,7 +46,9 @@ class SessionCalls(SessionReads):
                 reason="SESSION_LIMIT",
             )
 
-    async def _new_session(self, request: CreateSession, *, native: str = "") -> Session:
+    async def _new_session(
+        self, request: CreateSession, *, native: str = "", made_at: int | None = None
+    ) -> Session:
         self._refuse_many()
         spec, agent_id = self._resolve_agent(request)
         entry = self.entry(spec.entry_id)
@@ -67,6 +69,7 @@ class SessionCalls(SessionReads):
             close_when_done=request.close_when_done,
             policy=spec.policy,
             native_session_id=native,
+            native_created_at=made_at,
             prompted=bool(native),
             created_at=now,
             updated_at=now,
@@ -150,7 +153,7 @@ class SessionCalls(SessionReads):
                     record.spec = dataclasses.replace(record.spec, env=spec.env)
             else:
                 session = await self._adopt_native(entry_id, native_session_id, spec)
-        writes = Writes()
+        writes = Writes(vital=True)
         session.ledger.hold(False, writes)
         await session.commit(writes)
         session.driver.want()
@@ -175,7 +178,16 @@ class SessionCalls(SessionReads):
             same = session.record.spec.entry_id == entry.id
             if same and session.record.native_session_id == native:
                 return await self.open_session(session.id)
-        return await self._new_session(CreateSession(agent=entry.id, spec=spec), native=native)
+        made_at = await self._made_at(native)
+        create = CreateSession(agent=entry.id, spec=spec)
+        return await self._new_session(create, native=native, made_at=made_at)
+
+    async def _made_at(self, native: str) -> int | None:
+        """When a conversation that a closed session of ours began was made; others never tell."""
+        try:
+            return (await self.resolve_session(native_session_id=native)).native_created_at
+        except NotFound:
+            return None
 
     @lasting
     async def fork_session(self, session_id: str, *, name: str = "") -> SessionRecord:

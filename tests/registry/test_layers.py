@@ -161,5 +161,7 @@ def test_the_packaged_entries_are_good_and_keep_to_their_own_keys() -> None:
     gemini = catalog.get("gemini")
     assert gemini.cmd == ("gemini", "--experimental-acp")
     assert gemini.env == {"GEMINI_CLI_NO_RELAUNCH": "1"}
+    # It destroys a session that is loaded in the minute that made it.
+    assert gemini.protocol_config["min_resume_age_s"]
     foreign = ("ANTHROPIC", "OPENAI", "CODEX", "AUGMENT", "COPILOT", "QWEN", "GH_", "*")
     assert not [each for each in gemini.env_passthrough if each.startswith(foreign)]

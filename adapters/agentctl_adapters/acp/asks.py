@@ -31,6 +31,7 @@ from agentctl_adapters.common.shapes import Json, as_object, as_objects, as_text
 
 _OPTION_KINDS = {kind.value: kind for kind in OptionKind if kind is not OptionKind.OTHER}
 _REASONS = ("justification", "reason", "description")
+_MODE_TOOLS = frozenset({"enter_plan_mode", "exit_plan_mode"})
 _ALLOWS = frozenset({OptionKind.ALLOW_ONCE, OptionKind.ALLOW_ALWAYS})
 
 
@@ -95,8 +96,9 @@ def _describe(ask: PermissionRequest, call: Call, source: Json) -> None:
     if command or file or reason or diff:
         ask.details = PermissionDetails(command, file, reason, diff)
     ask.reusable = True if command or file else None
-    if source.get("kind") == "switch_mode":
-        ask.kind = PermissionKind.PLAN if "plan" in wants else PermissionKind.MODE
+    if source.get("kind") == "switch_mode" or call.name in _MODE_TOOLS:
+        plans = "plan" in wants or call.name == "exit_plan_mode"
+        ask.kind = PermissionKind.PLAN if plans else PermissionKind.MODE
         ask.document = as_text(wants.get("plan")) or None
     elif call.kind is ToolKind.MCP:
         ask.kind = PermissionKind.MCP

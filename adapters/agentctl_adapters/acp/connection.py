@@ -41,7 +41,8 @@ from agentctl_adapters.acp.failures import (
 from agentctl_adapters.acp.handshake import PROTOCOL_VERSION, read_handshake
 from agentctl_adapters.acp.inbound import Inbound
 from agentctl_adapters.acp.link import Link, session_of
-from agentctl_adapters.acp.outbound import Calls, now_ms
+from agentctl_adapters.acp.loading import Loading
+from agentctl_adapters.acp.outbound import Calls
 from agentctl_adapters.common.shapes import Json, as_object, as_objects, as_text
 
 logger = logging.getLogger(__name__)
@@ -79,11 +80,10 @@ class AcpConnection:
         self._launch = launch
         self._link = link
         self._inbound = inbound
-        self._progress = progress
         self._entry = launch.entry
         self._calls = Calls(launch, link)
         self._sessions: dict[str, _Session] = {}
-        self._touched_at: dict[str, int] = {}
+        self._loading = Loading(launch.entry, self._calls, link, progress)
         self._said_goodbye = False
 
     @property
@@ -121,6 +121,7 @@ class AcpConnection:
     def on_notification(self, message: Json) -> None:
         """Sees what the agent notifies, before its draft goes out; keeps what calls depend on."""
         if message["method"] == "session/update":
+            self._loading.heard += 1
             # For every chunk of text: plain look-ups, and no more when it is none of these.
             try:
                 update = message["params"]["update"]
@@ -147,7 +148,7 @@ class AcpConnection:
         params = requests.session_params(spec, self.info.features, sessionId=native)
         self._inbound.serve_session(native, spec)
         try:
-            result = await self._reopen(native, methods, params)
+            result = await self._reopen(native, methods, params, spec.native_created_at)
         except AgentctlError:
             await self._forget(native)
             raise
@@ -302,15 +303,22 @@ class AcpConnection:
             name for name, yes in offered.items() if yes and name not in self._calls.unknown_methods
         ]
 
-    async def _reopen(self, native: NativeSessionId, methods: list[str], params: Json) -> Json:
+    async def _reopen(
+        self, native: NativeSessionId, methods: list[str], params: Json, made_at: int | None
+    ) -> Json:
         for method in methods:
-            if method == "session/load":
-                await self._wait_for_next_minute(native)
+            loads = method == "session/load"
+            if loads:
+                await self._loading.wait(native, made_at)
             try:
-                return await self._calls.call(method, params, SESSION_TIMEOUT_S)
+                result = await self._calls.call(method, params, SESSION_TIMEOUT_S)
             except Unsupported:
                 if method == methods[-1]:
                     raise
+                continue
+            if loads:
+                await self._loading.replayed()
+            return result
         raise AssertionError("one method at least")
 
     def _identity(self, method: str, result: Json) -> NativeSessionId:
@@ -326,7 +334,7 @@ class AcpConnection:
         session.opened = True
         session.choices.absorb_result(result)
         self._inbound.serve_session(native, spec)
-        self._touched_at[native] = now_ms()
+        self._loading.opened(native)
         await self._choose(native, spec.model, spec.mode, spec.options)
         return native
 
@@ -373,22 +381,6 @@ class AcpConnection:
         if command is None:
             raise Unsupported(f"{self._entry.id} offers no command that shortens its context")
         return PromptSpec(command=Command(command))
-
-    async def _wait_for_next_minute(self, native: NativeSessionId) -> None:
-        """Gemini names a session's file by the minute: to load it within that one destroys it."""
-        least_s = self._entry.protocol_config.get("min_resume_age_s")
-        if not isinstance(least_s, int | float):
-            return
-        known = self._touched_at.get(native, self._launch.options.get("native_created_at"))
-        if not isinstance(known, int):
-            return
-        wait_s = requests.resume_wait_s(now_ms(), known, least_s)
-        if wait_s > 0:
-            self._progress(
-                f"waiting {wait_s:.0f} s: {self._entry.id} cannot load a session within the minute"
-                " in which it was last opened"
-            )
-            await anyio.sleep(wait_s)
 
     def _need(self, feature: str, what: str) -> None:
         if feature not in self.info.features:

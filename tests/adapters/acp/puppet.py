@@ -4,7 +4,8 @@ A prompt is a JSON list of steps: ["request", method, params], ["notify", method
 ["hold"] (until session/cancel), ["after-cancel", text] (raw, then its answer), ["mute"] (closes
 stdout and lives on), ["deaf"] (reads no more), ["exit", code]. It says each answer as one chunk of JSON. Environment:
 PUPPET_INIT (result of initialize), PUPPET_RESULTS (method -> result), PUPPET_ERRORS (method -> error), PUPPET_TEXT_IDS
-(gives ids back as text).
+(gives ids back as text), PUPPET_HISTORY (so many words of history after a session/load, one before each later answer),
+PUPPET_SILENT (a method that it never answers).
 """
 
 import json
@@ -42,19 +43,26 @@ class Puppet:
         self.sessions = 0
         self.stop = ""
         self.requests = 0
+        self.loaded = ""
+        self.history = int(os.environ.get("PUPPET_HISTORY", "0"))
 
     def serve(self) -> None:
         while True:
             message = receive()
             method = message.get("method", "")
-            if "id" not in message or not method:
+            if "id" not in message or method in ("", os.environ.get("PUPPET_SILENT")):
                 continue
+            if self.loaded and self.history:
+                self.history -= 1
+                self.say(self.loaded, f"old{self.history} ")
             if method in self.errors:
                 send({"id": message["id"], "error": self.errors[method]})
             elif method == "session/prompt":
                 self.turn(message)
             else:
                 send({"id": message["id"], "result": self.result(method)})
+            if method == "session/load":
+                self.loaded = message["params"]["sessionId"]
 
     def result(self, method: str) -> Any:
         if method == "initialize":

@@ -19,6 +19,7 @@ from agentctl.core.errors import (
 from agentctl.core.ids import NativeSessionId
 from agentctl.core.spec import McpServer, PromptSpec
 from agentctl_adapters.acp import connection as connection_module
+from agentctl_adapters.acp import loading
 from agentctl_adapters.acp.requests import resume_wait_s
 from tests.adapters.acp.adapter_harness import (
     demo,
@@ -277,15 +278,12 @@ async def test_a_load_waits_where_the_agent_would_destroy_the_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     minute = 29_400_000 * 60_000
-    monkeypatch.setattr(connection_module, "now_ms", lambda: minute + 59_900)
+    monkeypatch.setattr(loading, "now_ms", lambda: minute + 59_900)
     how = puppet({"agentCapabilities": {"loadSession": True}})
-    times: dict[str, Any] = {
-        "config": {"min_resume_age_s": 0},
-        "options": {"native_created_at": minute + 100},
-    }
-    async with running(**how, **times) as (connection, seen):
+    made = spec(tmp_path, native_created_at=minute + 100)
+    async with running(**how, config={"min_resume_age_s": 0}) as (connection, seen):
         begun = anyio.current_time()
-        await connection.resume_session(OLD, spec(tmp_path))
+        await connection.resume_session(OLD, made)
         assert anyio.current_time() - begun >= 0.1
         assert "cannot load a session within the minute" in seen.progress[0]
 

@@ -151,6 +151,18 @@ def test_leaving_plan_mode_is_asked_as_a_plan_with_its_document() -> None:
     assert (request.kind, request.document) == (PermissionKind.PLAN, "# Plan")
 
 
+@pytest.mark.parametrize(
+    ("tool", "kind"),
+    [("exit_plan_mode", PermissionKind.PLAN), ("enter_plan_mode", PermissionKind.MODE)],
+)
+def test_geminis_own_tools_around_planning_are_asked_as_what_they_are(
+    tool: str, kind: PermissionKind
+) -> None:
+    acp, _ = prompted("gemini-cli")
+    call = {"toolCallId": f"{tool}__{tool}_17_0", "title": "plan.md", "kind": "other"}
+    assert one(acp.permission(0, call), PermissionRequest).kind is kind
+
+
 def test_an_edit_is_asked_with_its_file_and_diff() -> None:
     acp, _ = prompted()
     change = {"type": "diff", "path": "/work/a", "oldText": "x\n", "newText": "y\n"}
