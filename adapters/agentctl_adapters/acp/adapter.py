@@ -14,10 +14,10 @@ from agentctl.process.errors import SpawnFailed
 from agentctl.process.spawn import SpawnSpec
 from agentctl.transport.stdio import open_stdio
 from agentctl_adapters.acp.connection import AcpConnection
-from agentctl_adapters.acp.failures import handshake_timeout
 from agentctl_adapters.acp.handshake import ClientCapabilities, initialize
 from agentctl_adapters.acp.inbound import Inbound
 from agentctl_adapters.acp.link import Link
+from agentctl_adapters.common.failures import handshake_timeout
 from agentctl_adapters.common.starting import not_started, unpacked
 
 # The slowest known agent needs 3 s, ten times that on a busy machine.
@@ -87,7 +87,9 @@ async def _shake_hands(
         with anyio.fail_after(deadline_s):
             await connection.handshake(initialize(launch.client_version, offer))
     except TimeoutError as error:
-        failure = handshake_timeout(launch, deadline_s, link.death, _known_version(launch))
+        failure = handshake_timeout(
+            launch, deadline_s, link.death, _known_version(launch), "an ACP agent"
+        )
         if link.process is not None:
             await link.process.stop(force=True)
         raise failure from error

@@ -13,7 +13,6 @@ from agentctl.core.errors import AgentctlError, AgentFailed, Invalid, NotFound, 
 from agentctl.transport.jsonrpc import RpcError
 from agentctl_adapters.acp.handshake import AuthMethod
 from agentctl_adapters.common.failures import (
-    TAIL_LINES_IN_MESSAGE,
     Death,
     command_line,
     facts,
@@ -25,17 +24,6 @@ METHOD_NOT_FOUND, BAD_PARAMS, INTERNAL_ERROR, REQUEST_CANCELLED = -32601, -32602
 AUTH_REQUIRED, NOT_FOUND = -32000, -32002
 
 _KEY_NAMES = ("_API_KEY", "_TOKEN", "_AUTH_TOKEN", "_SESSION_AUTH")
-
-
-def handshake_timeout(launch: Launch, deadline_s: float, death: Death, version: str) -> AgentFailed:
-    last = " | ".join(death.stderr_tail[-TAIL_LINES_IN_MESSAGE:])
-    said = f"; its last words: {quoted(last)}" if last else ""
-    return AgentFailed(
-        f"{launch.entry.id} ({version or 'version unknown'}) did not answer initialize within"
-        f" {deadline_s:g} s and was killed: check that this command starts an ACP agent:"
-        f" {command_line(launch)}{said}",
-        metadata=facts(launch, death, version),
-    )
 
 
 def wrong_version(launch: Launch, answered: object, version: str) -> AgentFailed:

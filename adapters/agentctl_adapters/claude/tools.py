@@ -171,7 +171,7 @@ def _meta_title(msg: Json, own: str) -> str:
 
 def _status(block: Json, told: object, own: str, msg: Json) -> ToolStatus:
     metas = as_objects(msg.get("tool_result_meta"))
-    meta = next((m for m in metas if m.get("id") == own), {})
+    meta = next((m for m in metas if m.get("id") == own), None) or {}
     if block.get("is_error"):
         never_ran = bool(meta.get("non_execution_kind")) or told == _REJECTED
         return ToolStatus.CANCELLED if never_ran else ToolStatus.FAILED

@@ -53,6 +53,20 @@ def death_error(launch: Launch, death: Death, doing: str, version: str = "") -> 
     )
 
 
+def handshake_timeout(
+    launch: Launch, deadline_s: float, death: Death, version: str, kind: str
+) -> AgentFailed:
+    """AgentFailed for a silent process; `kind` says what the command should have started."""
+    last = " | ".join(death.stderr_tail[-TAIL_LINES_IN_MESSAGE:])
+    said = f"; its last words: {quoted(last)}" if last else ""
+    return AgentFailed(
+        f"{launch.entry.id} ({version or 'version unknown'}) did not answer initialize within"
+        f" {deadline_s:g} s and was killed: check that this command starts {kind}:"
+        f" {command_line(launch)}{said}",
+        metadata=facts(launch, death, version),
+    )
+
+
 def facts(launch: Launch, death: Death, version: str) -> Mapping[str, str]:
     """What an error about a launch tells a program."""
     known = {"entry": launch.entry.id, "command": command_line(launch), "version": version}
