@@ -89,10 +89,12 @@ class Base:
         )
 
     def background(self, what: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Runs `what` beside everything; a failure is logged and ends nothing else."""
-        if self._group is None:
-            raise RuntimeError("the manager is not running")
-        self._group.start_soon(self._guarded, what)
+        """Runs `what` beside everything; a failure is logged and ends nothing else.
+
+        Once the daemon has stopped nothing is begun any more.
+        """
+        if self._group is not None:
+            self._group.start_soon(self._guarded, what)
 
     async def see_through(self, what: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Runs `what` in a task of the manager and waits for it; only the wait can be cancelled.
@@ -101,7 +103,7 @@ class Base:
             DaemonFailed: the daemon stopped first.
         """
         if self._group is None:
-            raise RuntimeError("the manager is not running")
+            raise _stopping()
         results: list[T] = []
         errors: list[Exception] = []
         done = anyio.Event()
@@ -119,7 +121,7 @@ class Base:
         if errors:
             raise errors[0]
         if not results:
-            raise DaemonFailed("the daemon is stopping. Start it again, then repeat the call.")
+            raise _stopping()
         return results[0]
 
     async def _guarded(self, what: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -228,6 +230,10 @@ class Base:
                 "the disk is full, so that nothing new is started. Free some space and try again.",
                 reason="DISK_FULL",
             )
+
+
+def _stopping() -> DaemonFailed:
+    return DaemonFailed("the daemon is stopping. Start it again, then repeat the call.")
 
 
 def page(items: list[R], limit: int, id_of: Callable[[R], str]) -> tuple[list[R], str]:

@@ -198,6 +198,16 @@ class Ledger:
         self.requests.answer_dropped(before, writes)
         self.settle(writes)
 
+    @property
+    def over(self) -> bool:
+        """Nothing begins any more: the session closes or rests."""
+        return self.requests.over
+
+    def finish(self, outcome: Outcome, writes: Writes, *, error: RunError | None = None) -> None:
+        """Ends everything for good: what the agent asks from now on is answered as cancelled."""
+        self.requests.over = True
+        self.end_everything(outcome, writes, error=error)
+
     def drop_queue(self, writes: Writes) -> None:
         for run in self.queue:
             self.end(run, Outcome.CANCELLED, writes)

@@ -67,12 +67,14 @@ class Manager(SessionCalls, RunCalls, ApprovalCalls, AgentCalls):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        assert self._group is not None
+        group = self._group
+        assert group is not None
         with anyio.move_on_after(SHUTDOWN_S, shield=True):
             await self._shut_down()
-        self._group.cancel_scope.cancel()
+        self._group = None
+        group.cancel_scope.cancel()
         # What ended the body goes on as it is, not wrapped into a group.
-        await self._group.__aexit__(None, None, None)
+        await group.__aexit__(None, None, None)
 
     async def _recover(self) -> None:
         """Ends what the last daemon left running; queues stay, and wait for a client."""
@@ -118,7 +120,7 @@ class Manager(SessionCalls, RunCalls, ApprovalCalls, AgentCalls):
 def _paused(session: Session) -> Writes:
     """The daemon's own stop is no failure of the agent: it is told as what it is."""
     writes, ledger, state = Writes(vital=True), session.ledger, session.record.state
-    ledger.end_everything(Outcome.FAILED, writes, error=RESTARTED)
+    ledger.finish(Outcome.FAILED, writes, error=RESTARTED)
     _interrupt(session, "the daemon stopped", writes, told=state)
     return writes
 

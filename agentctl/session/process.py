@@ -214,8 +214,9 @@ class AgentProcess:
         task.add_done_callback(_log_failure)
 
     async def _tell_progress(self, text: str) -> None:
-        if self.record.state is AgentState.STARTING:
-            await self._tell(AgentStatus(AgentState.STARTING, detail=text))
+        # A session that is resumed may have to wait on an agent that is ready.
+        if self.record.state in (AgentState.STARTING, AgentState.READY):
+            await self._tell(AgentStatus(self.record.state, detail=text))
 
     async def _tell(self, status: AgentStatus) -> None:
         self.record.state = move(AGENT_MOVES, self.record.state, status.state)

@@ -48,6 +48,7 @@ class Requests:
         self.approvals: dict[str, ApprovalRecord] = {}
         self.questions: dict[str, QuestionRecord] = {}
         self.cancelling: set[str] = set()
+        self.over = False
         self._record = record
         self._hooks = hooks
         self._turns = turns
@@ -145,7 +146,7 @@ class Requests:
         verdict = decide(
             request, self._record.policy, self._record.rules, in_run=event.run_id is not None
         )
-        if event.run_id in self.cancelling:
+        if self.over or event.run_id in self.cancelling:
             verdict = CANCELLED
         if verdict is not None:
             self.resolve(request.approval_id, verdict, writes)
@@ -178,7 +179,7 @@ class Requests:
         )
         self.questions[request.question_id] = question
         writes.touch(question)
-        if event.run_id in self.cancelling:
+        if self.over or event.run_id in self.cancelling:
             cancelled = QuestionAnswer(QuestionOutcome.CANCELLED)
             self.resolve_question(request.question_id, cancelled, DecidedBy.CLIENT, writes)
         self._books.settle(writes)

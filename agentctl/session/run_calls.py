@@ -107,7 +107,7 @@ class RunCalls(Base):
     async def _commit_run(
         self, session: Session, run: RunRecord, position: int | None, request: CreateRun
     ) -> None:
-        writes = Writes()
+        writes, held = Writes(), session.record.queue_held
         session.ledger.create(run, position, writes)
         session.ledger.hold(False, writes)
         _remember(request, run, writes)
@@ -115,6 +115,7 @@ class RunCalls(Base):
             await session.commit(writes)
         except AgentctlError:
             session.ledger.runs.pop(run.id, None)
+            session.record.queue_held = held
             raise
 
     async def _steer(

@@ -17,6 +17,7 @@ from agentctl.core.adapter import (
     PermissionAnswer,
     ProcessGone,
     QuestionAnswer,
+    TurnStarted,
 )
 from agentctl.core.errors import AgentctlError, AgentFailed
 from agentctl.core.ids import NativeRequestId, NativeSessionId
@@ -75,6 +76,9 @@ class Session:
     # What the process and the ledger call.
 
     def take(self, draft: AnyDraft, writes: Writes) -> None:
+        if self.ledger.over and isinstance(draft, TurnStarted):
+            # A prompt on its way when all was ended: its run has had its end.
+            return
         self.ledger.take(draft, writes)
         if isinstance(draft, ProcessGone):
             self._lost(draft, writes)
@@ -207,8 +211,8 @@ class Session:
             if not force:
                 await self.ending.wind_down()
             writes = Writes(vital=True)
-            self.ledger.end_everything(Outcome.CANCELLED, writes)
             self.ledger.drop_queue(writes)
+            self.ledger.finish(Outcome.CANCELLED, writes)
             await self.commit(writes)
             await self._leave_agent(force)
             writes = Writes(vital=True)

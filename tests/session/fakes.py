@@ -119,6 +119,8 @@ class FakeAgent:
             self._progress = anyio.Event()
 
     def close(self) -> None:
+        self._taken = self._given + 1_000_000
+        self._progress.set()
         for stream in (self._send, self._drafts, self._prompts_in, self._prompts):
             stream.close()
 
@@ -205,8 +207,11 @@ class FakeAgent:
     # What a test has it do.
 
     def _put(self, draft: AnyDraft) -> None:
-        self._given += 1
-        self._send.send_nowait(draft)
+        try:
+            self._send.send_nowait(draft)
+            self._given += 1
+        except anyio.ClosedResourceError:
+            raise AgentFailed("fake: it is gone") from None
 
     async def emit(self, *drafts: AnyDraft) -> None:
         """Returns when the session room has taken them all (they are durable then)."""

@@ -99,7 +99,8 @@ async def test_always_makes_a_rule_of_exactly_this_command_and_sends_allow_once(
         assert home.of(PermissionResolved, run.id)[-1].by is DecidedBy.RULE
         assert home.of(PermissionResolved, run.id)[-1].rule_id == rule.rule_id
         await agent.ask("r3", command="make test && rm -rf /")
-        assert (await home.approval()).request.details.command == "make test && rm -rf /"
+        details = (await home.approval()).request.details
+        assert details is not None and details.command == "make test && rm -rf /"
         other, _, stranger = await home.running("other")
         await stranger.ask("r4", command="make test")
         assert len((await home.manager.list_approvals(session_id=other))[0]) == 1

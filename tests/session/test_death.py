@@ -17,6 +17,7 @@ from agentctl.core.words import (
     SessionState,
     ToolStatus,
 )
+from tests.session.fakes import FakeAgent
 from tests.session.house import PATIENT, house
 
 pytestmark = pytest.mark.anyio
@@ -57,7 +58,11 @@ async def test_the_next_process_waits_until_the_dead_one_is_gone(tmp_path: Path)
     async with house(tmp_path) as home:
         session, run, agent = await home.running()
         overlap: list[int] = []
-        home.protocol.plan.on_call = lambda *_: overlap.append(len(home.protocol.alive))
+
+        def count(agent: FakeAgent, method: str, argument: object) -> None:
+            overlap.append(len(home.protocol.alive))
+
+        home.protocol.plan.on_call = count
         queued = (await home.prompt(session, "p1")).run
         await agent.die(None, 9)
         await home.ended(run.id)
