@@ -65,12 +65,17 @@ def _adapter(protocol: str) -> ProtocolAdapter:
 
 def _events(adapter: ProtocolAdapter, path: Path) -> Iterator[list[Event]]:
     replayer = Replayer(adapter.translator())
+    client: object = None
     # In binary, so that only \n ends a line: an agent's text may hold every other line end.
     with path.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
             told = _parsed(path, number, line)
+            # Several clients of one server hear the same: the recording is the first one's.
+            client = told.get("client") if client is None else client
+            if told.get("client") not in (None, client):
+                continue
             frame = frame_of(told)
             if frame is not None:
                 yield replayer.feed(int(told["t"]), frame)
