@@ -234,10 +234,10 @@ class TerminalView:
         self._aside(f"the model is busy: {data.get('message', 'rate limit')}{wait}", "yellow")
 
     def _agent(self, data: Json) -> None:
-        if data.get("state") == "starting":
-            entry = data.get("entry_id", "agent")
-            self._wait(
-                f"{entry}: {plain(data['detail'])}" if data.get("detail") else f"starting {entry}"
-            )
+        entry = data.get("entry_id", "agent")
+        if data.get("state") in ("starting", "ready") and data.get("detail"):
+            self._wait(f"{entry}: {plain(data['detail'])}")
+        elif data.get("state") == "starting":
+            self._wait(f"starting {entry}")
         elif data.get("state") == "ready":
             self._wait("working")

@@ -87,7 +87,8 @@ class PlainView:
                 self._print(data["message_id"], self._text.new(event["type"], data))
             case "agent_status":
                 detail = data.get("detail", "")
-                if data.get("state") == "starting" and detail and detail != self._detail:
+                going = data.get("state") in ("starting", "ready")
+                if going and detail and detail != self._detail:
                     self._detail = detail
                     err().line(f"{data.get('entry_id', 'agent')}: {detail}")
             case _:

@@ -6,21 +6,22 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from agentctl import v1
 from agentctl.cli.out import err, plain
 from agentctl.cli.render import SPINNER
 from agentctl.cli.screen import Screen
 
 if TYPE_CHECKING:
-    from agentctl import v1
     from agentctl.client import AgentCtl
+
+# A session that is resumed may wait on an agent that is ready.
+_GOING = (v1.AgentState.AGENT_STATE_STARTING, v1.AgentState.AGENT_STATE_READY)
 
 # A spinner should turn, not flicker.
 TICK_S = 0.15
 
 
-async def watched(
-    client: "AgentCtl", entry_id: str, starting: Awaitable["v1.Session"]
-) -> "v1.Session":
+async def watched(client: "AgentCtl", entry_id: str, starting: Awaitable[v1.Session]) -> v1.Session:
     """Waits for a session that is being made; shows what the start of its agent says meanwhile."""
     screen = Screen(err())
     words = [f"starting {entry_id}"]
@@ -38,9 +39,12 @@ async def watched(
 
 async def _hear(client: "AgentCtl", entry_id: str, words: list[str], screen: Screen) -> None:
     async for event in client.events("now", types=["agent_status"]):
-        detail = plain(event.agent_status.detail)
+        status = event.agent_status
+        if status.entry_id != entry_id or status.state not in _GOING:
+            continue
+        detail = plain(status.detail)
         told = f"{entry_id}: {detail}"
-        if detail and event.agent_status.entry_id == entry_id and told != words[-1]:
+        if detail and told != words[-1]:
             words.append(told)
             if not screen.out.is_terminal:
                 screen.line(told)

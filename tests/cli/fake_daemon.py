@@ -9,11 +9,25 @@ from typing import Any
 
 import grpc
 from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 
 from agentctl import v1
 from agentctl.core.errors import AgentctlError, Unsupported
 from agentctl.rpc.enums import numbers, prefix
 from agentctl.rpc.status import DETAILS_KEY, to_status
+from agentctl.v1 import (
+    agents_pb2,
+    approvals_pb2,
+    artifacts_pb2,
+    daemon_pb2,
+    models_pb2,
+    questions_pb2,
+    registry_pb2,
+    runs_pb2,
+    sessions_pb2,
+    stats_pb2,
+    tools_pb2,
+)
 
 SESSION = "ses_01m8pk21c5rr4gt2gzrv9k31s8"
 RUN = "run_01m8pk21c8b9mk0qfa736d5jxn"
@@ -26,30 +40,24 @@ Script = Callable[["FakeDaemon"], None]
 # A scripted client answers at once; a test that waits longer has failed.
 LIMIT_S = 30.0
 
+MODULES = (
+    agents_pb2,
+    approvals_pb2,
+    artifacts_pb2,
+    daemon_pb2,
+    models_pb2,
+    questions_pb2,
+    registry_pb2,
+    runs_pb2,
+    sessions_pb2,
+    stats_pb2,
+    tools_pb2,
+)
 REQUESTS: Mapping[str, type[Message]] = {
-    "Daemon/GetInfo": v1.GetInfoRequest,
-    "Sessions/Create": v1.CreateSessionRequest,
-    "Sessions/Get": v1.GetSessionRequest,
-    "Sessions/List": v1.ListSessionsRequest,
-    "Sessions/Close": v1.CloseSessionRequest,
-    "Sessions/Resume": v1.ResumeSessionRequest,
-    "Runs/Create": v1.CreateRunRequest,
-    "Runs/Get": v1.GetRunRequest,
-    "Runs/List": v1.ListRunsRequest,
-    "Runs/Cancel": v1.CancelRunRequest,
-    "Agents/Get": v1.GetAgentRequest,
-    "Agents/List": v1.ListAgentsRequest,
-    "Agents/Stop": v1.StopAgentRequest,
-    "Approvals/List": v1.ListApprovalsRequest,
-    "Approvals/Respond": v1.RespondRequest,
-    "Questions/List": v1.ListQuestionsRequest,
-    "Questions/Answer": v1.AnswerQuestionRequest,
-    "Questions/Reject": v1.RejectQuestionRequest,
-    "Registry/Get": v1.GetEntryRequest,
-    "Registry/List": v1.ListEntriesRequest,
-    "Registry/Put": v1.PutEntryRequest,
-    "Registry/Discover": v1.DiscoverRequest,
-    "Registry/Validate": v1.ValidateRequest,
+    f"{service.name}/{method.name}": GetMessageClass(method.input_type)
+    for module in MODULES
+    for service in module.DESCRIPTOR.services_by_name.values()
+    for method in service.methods
 }
 
 

@@ -108,6 +108,24 @@ def test_the_tour_of_the_demo_agent_is_answered_at_the_keyboard(agentctl: Instal
     assert (agentctl.workspace / "demo.txt").exists()
 
 
+def test_a_chat_takes_one_prompt_after_the_other(agentctl: Installed) -> None:
+    with agentctl.terminal("chat", "demo") as terminal:
+        terminal.expect("> ")
+        terminal.send("say one\n")
+        terminal.expect("completed in")
+        terminal.expect("> ")
+        terminal.send("write chat.txt two\n")
+        terminal.expect("[d]iff")
+        terminal.send("n")
+        terminal.expect("completed in")
+        terminal.expect("> ")
+        terminal.send("/exit\n")
+        assert terminal.end() == 0
+    assert terminal.text.count("demo 1.0.0 ·") == 1
+    assert not (agentctl.workspace / "chat.txt").exists()
+    assert agentctl("ps").stdout == "no agent runs\n"
+
+
 def test_a_started_agent_is_prompted_listed_and_stopped(agentctl: Installed) -> None:
     (started,) = rows(agentctl("start", "demo", "--json").stdout)
     session, agent = started["session_id"], started["agent_id"]
