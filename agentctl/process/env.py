@@ -18,7 +18,10 @@ ALLOWED_NAMES = frozenset(
 ALLOWED_PREFIXES = ("LC_", "XDG_")
 ALLOWED_SUFFIXES = ("_proxy", "_PROXY")
 NEVER_NAMES = frozenset({"CLAUDECODE"})
-NEVER_PREFIXES = ("npm_", "CLAUDE_CODE_", "AGENTCTL_")
+NEVER_PREFIXES = ("npm_", "AGENTCTL_")
+# What one agent sets for the programs it runs, also for a daemon: a pattern does not let it through,
+# an entry that names the variable does.
+NAMED_ONLY_PREFIXES = ("CLAUDE_CODE_",)
 
 REDACTED = "[redacted]"
 # Shorter values are words: replacing them would eat innocent text.
@@ -45,6 +48,8 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
 def _may_pass(name: str, passthrough: Sequence[str]) -> bool:
     if name in NEVER_NAMES or name.startswith(NEVER_PREFIXES):
         return False
+    if name.startswith(NAMED_ONLY_PREFIXES):
+        return name in passthrough
     return (
         name in ALLOWED_NAMES
         or name.startswith(ALLOWED_PREFIXES)
@@ -66,7 +71,8 @@ def scrub(
     Args:
         base: the environment to choose from (the daemon's or the caller's).
         entry_env: variables the entry sets; they win over base.
-        passthrough: further names of base that may pass; a trailing `*` stands for any ending.
+        passthrough: further names of base that may pass; a trailing `*` stands for any ending, but
+            not for that of CLAUDE_CODE_*.
         strip: names (or `NAME*`) of base that must not pass after all.
         extra: variables of this one start; they win over everything.
     """

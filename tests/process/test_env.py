@@ -51,6 +51,14 @@ def test_what_never_passes_does_not_pass_by_name_either() -> None:
     assert not [name for name in env if name.startswith(("npm_", "CLAUDE", "AGENTCTL_"))]
 
 
+@pytest.mark.proves("P12")
+def test_a_variable_of_claude_code_passes_only_to_the_entry_that_names_it() -> None:
+    base = {"CLAUDE_CODE_OAUTH_TOKEN": "t", "CLAUDE_CODE_SSE_PORT": "1"}
+    assert scrub(base, entry_env={}, passthrough=["CLAUDE_CODE_*"]) == {}
+    named = scrub(base, entry_env={}, passthrough=["CLAUDE_CODE_OAUTH_TOKEN"])
+    assert named == {"CLAUDE_CODE_OAUTH_TOKEN": "t"}
+
+
 def test_the_entry_wins_over_the_base_and_the_start_over_the_entry() -> None:
     env = scrub(
         BASE,

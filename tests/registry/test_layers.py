@@ -152,6 +152,7 @@ def test_the_packaged_entries_are_good_and_keep_to_their_own_keys() -> None:
         "demo",
         "gemini",
         "opencode-acp",
+        "claude",
         "claude-acp",
         "codex-acp",
         "qwen",
@@ -163,5 +164,8 @@ def test_the_packaged_entries_are_good_and_keep_to_their_own_keys() -> None:
     assert gemini.env == {"GEMINI_CLI_NO_RELAUNCH": "1"}
     # It destroys a session that is loaded in the minute that made it.
     assert gemini.protocol_config["min_resume_age_s"]
+    claude = catalog.get("claude")
+    assert (claude.protocol, claude.sharing) == ("claude-code", "exclusive")
+    assert not [each for each in claude.env_passthrough if each.startswith(("OPENAI", "GEMINI"))]
     foreign = ("ANTHROPIC", "OPENAI", "CODEX", "AUGMENT", "COPILOT", "QWEN", "GH_", "*")
     assert not [each for each in gemini.env_passthrough if each.startswith(foreign)]
