@@ -191,6 +191,10 @@ class Driver:
             agent.bind(native, session)
             native = await connection.resume_session(native, session.spec())
             change = SessionChange.RESUMED
+        elif record.fork_of:
+            of = NativeSessionId(record.fork_of)
+            native = await connection.fork_session(of, session.spec())
+            change = SessionChange.FORKED
         else:
             native = await connection.new_session(session.spec())
             change = SessionChange.CREATED

@@ -243,6 +243,11 @@ class Ledger:
         if payload.title and payload.title != self.record.title:
             self.record.title = payload.title
             writes.touch(self.record)
+        native = payload.native_session_id
+        if native and self.record.native_session_id and native != self.record.native_session_id:
+            # The agent goes on under another name (it was told to clear): that one is resumed.
+            self.record.native_session_id = native
+            writes.touch(self.record)
 
     def on_run(self, event: Event, writes: Writes) -> None:
         payload, run_id = event.payload, event.run_id

@@ -175,6 +175,9 @@ class AgentProcess:
         """Sends the drafts of `native` to `member` from now on; returns those that came before."""
         self._bound[native] = member
         self._left.discard(native)
+        if self._connection is not None:
+            # Some agents start only now: their pid and version are known from here on.
+            self._adopt(self._connection)
         return self._early.pop(native, [])
 
     def unbind(self, member: Member) -> None:

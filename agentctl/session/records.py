@@ -46,6 +46,8 @@ class SessionRecord:
     policy: Policy = Policy.ASK
     agent_id: str = ""
     forked_from: str = ""
+    fork_of: str = ""
+    """The agent's conversation that this one is a fork of; forked anew until it was prompted."""
     queue_held: bool = False
     prompted: bool = False
     created_at: int = 0

@@ -191,7 +191,7 @@ class SessionCalls(SessionReads):
 
     @lasting
     async def fork_session(self, session_id: str, *, name: str = "") -> SessionRecord:
-        """A new session with the history of an old one, on the same process.
+        """A new session with the history of an old one, on the same process where that can hold both.
 
         Raises:
             Unsupported: the agent cannot fork.
@@ -204,12 +204,42 @@ class SessionCalls(SessionReads):
         agent = source.agent
         if agent is None or Feature.FORK not in agent.record.features:
             raise Unsupported(f"{source.record.spec.entry_id} cannot fork a conversation.")
+        native = NativeSessionId(source.record.native_session_id)
+        if Feature.MANY_SESSIONS not in agent.record.features:
+            return await self._fork_apart(source, native, name)
         connection = await agent.ready()
-        native = await connection.fork_session(
-            NativeSessionId(source.record.native_session_id), source.spec()
-        )
+        native = await connection.fork_session(native, source.spec())
+        fork = self.adopt(self._fork_record(source, name, prompted=True))
+        try:
+            writes = fork.adopt(agent, native, SessionChange.FORKED)
+            agent.members.add(fork.id)
+            await fork.commit(writes)
+        except AgentctlError:
+            self.sessions.pop(fork.id, None)
+            agent.unbind(fork)
+            agent.members.discard(fork.id)
+            raise
+        return fork.record
+
+    async def _fork_apart(
+        self, source: Session, native: NativeSessionId, name: str
+    ) -> SessionRecord:
+        """The agent holds one conversation in each process: the fork starts one of its own."""
+        record = self._fork_record(source, name, prompted=False)
+        record.fork_of = native
+        fork = self.adopt(record)
+        fork.driver.want()
+        try:
+            await fork.driver.wait_settled()
+        except AgentctlError:
+            await fork.close(reason="the fork failed", force=True)
+            raise
+        return record
+
+    @staticmethod
+    def _fork_record(source: Session, name: str, *, prompted: bool) -> SessionRecord:
         now = now_ms()
-        record = dataclasses.replace(
+        return dataclasses.replace(
             source.record,
             id=mint("session"),
             key="",
@@ -221,21 +251,10 @@ class SessionCalls(SessionReads):
             forked_from=source.id,
             state=SessionState.STARTING,
             queue_held=False,
-            prompted=True,
+            prompted=prompted,
             created_at=now,
             updated_at=now,
         )
-        fork = self.adopt(record)
-        try:
-            writes = fork.adopt(agent, native, SessionChange.FORKED)
-            agent.members.add(fork.id)
-            await fork.commit(writes)
-        except AgentctlError:
-            self.sessions.pop(fork.id, None)
-            agent.unbind(fork)
-            agent.members.discard(fork.id)
-            raise
-        return record
 
     @lasting
     async def update_session(self, session_id: str, change: SessionUpdate) -> SessionRecord:

@@ -280,3 +280,25 @@ async def test_a_fork_is_a_session_of_its_own_on_the_same_process(tmp_path: Path
         await home.ended(mine.id)
         await home.manager.close_session(session)
         assert agent in home.protocol.alive
+
+
+async def test_a_fork_of_an_agent_that_holds_one_conversation_gets_a_process_of_its_own(
+    tmp_path: Path,
+) -> None:
+    async with house(tmp_path) as home:
+        home.protocol.plan.features |= {Feature.FORK}
+        session, run, agent = await home.running()
+        await agent.end()
+        await home.ended(run.id)
+        fork = await home.manager.fork_session(session)
+        assert fork.forked_from == session and fork.state is SessionState.IDLE
+        (native,) = home.agent.named("fork_session")
+        assert native == (await home.manager.get_session(session)).native_session_id
+        assert home.agent is not agent and len(home.protocol.alive) == 2
+        mine = (await home.prompt(fork.id, "mine")).run
+        assert await home.agent.prompted() == "mine"
+        await home.agent.end()
+        await home.ended(mine.id)
+        await home.manager.close_session(session)
+        assert len(home.protocol.alive) == 1
+        assert SessionChange.FORKED in home.told(fork.id)
