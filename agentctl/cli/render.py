@@ -206,7 +206,8 @@ class TerminalView:
         counts = (
             f"+{data['additions']} {MINUS}{data.get('deletions', 0)}" if "additions" in data else ""
         )
-        path = clip(home(plain(data["path"])), self._screen.room - len(counts) - 14)
+        place = subject({"paths": [data["path"]]}, self._screen.workspace)
+        path = clip(place, self._screen.room - len(counts) - 14)
         left = f"  {data.get('change', 'modify')} {path}"
         self._end_text()
         self._screen.line(self._screen.style(spread(left, counts, self._screen.room), "dim"))

@@ -124,20 +124,20 @@ class Texts:
     """What of each message was shown, so that text comes once."""
 
     def __init__(self) -> None:
-        self._shown: dict[str, str] = {}
+        self._shown: dict[str, list[str]] = {}
 
     def new(self, kind: str, data: Json) -> str:
         """The text of a chunk or a whole message that was not shown yet."""
-        identifier = data["message_id"]
-        shown = self._shown.get(identifier, "")
+        pieces = self._shown.setdefault(data["message_id"], [])
         if kind != "message":
             text = data.get("text") or block_text(data.get("content"))
-            self._shown[identifier] = shown + text
+            pieces.append(text)
             return text
         if data.get("retracted"):
             return ""
+        shown = "".join(pieces)
         whole = "".join(block_text(each) for each in data.get("content", []))
-        self._shown[identifier] = whole
+        pieces[:] = [whole]
         if whole.startswith(shown):
             return whole[len(shown) :]
         return ("\n" if shown and not shown.endswith("\n") else "") + whole

@@ -186,7 +186,7 @@ class _Session:
     def __init__(self) -> None:
         self.stamp = ""
         self._open_id = ""
-        self._text = ""
+        self._text: list[str] = []
         self._told: dict[str, str] = {}
         self._last = ""
         self._tools: dict[str, Json] = {}
@@ -204,7 +204,7 @@ class _Session:
                 if data["message_id"] != self._open_id:
                     yield from self.end_text()
                     self._open_id = data["message_id"]
-                self._text += data.get("text", "")
+                self._text.append(data.get("text", ""))
             case "message":
                 yield from self._whole(data)
             case "tool_call" | "tool_update":
@@ -228,17 +228,18 @@ class _Session:
                 pass
 
     def end_text(self) -> Iterator[Row]:
-        if self._text:
-            self._told[self._open_id] = self._told.get(self._open_id, "") + self._text
+        text = "".join(self._text)
+        if text:
+            self._told[self._open_id] = self._told.get(self._open_id, "") + text
             self._last = self._told[self._open_id]
-            yield "agent.message", {"content": self._text}
-        self._open_id, self._text = "", ""
+            yield "agent.message", {"content": text}
+        self._open_id, self._text = "", []
 
     def _whole(self, data: Json) -> Iterator[Row]:
         message_id = data["message_id"]
         if message_id != self._open_id:
             yield from self.end_text()
-        self._open_id, self._text = "", ""
+        self._open_id, self._text = "", []
         if data.get("retracted"):
             return
         text = "".join(block.get("text", "") for block in data["content"])

@@ -193,7 +193,7 @@ class FakeDaemon(grpc.GenericRpcHandler):
             session_id=SESSION,
             entry_id="demo",
             agent_id=AGENT,
-            workspace="/work/api",
+            workspace="/srv/api",
             model="demo-fast",
             policy=v1.Policy.POLICY_ASK,
             state=v1.SessionState.SESSION_STATE_IDLE,

@@ -91,7 +91,7 @@ def test_completion_knows_what_the_daemon_knows(
     }
     monkeypatch.setenv("AGENTCTL_ADDRESS", daemon.address)
     monkeypatch.setattr(STATE, "address", "")
-    assert sessions("ses_") == [(SESSION, "demo /work/api")]
+    assert sessions("ses_") == [(SESSION, "demo /srv/api")]
     assert runs("") == [(RUN, "fix it")]
     assert approvals("apr") == [(APPROVAL, "rm x")]
     assert entries("") == [("demo", "")]

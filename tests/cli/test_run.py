@@ -3,12 +3,14 @@
 import json
 import signal
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentctl import v1
+from agentctl.cli.runview import Texts
 from agentctl.core.errors import Invalid, NotFound
 from tests.cli.conftest import Cli
 from tests.cli.fake_daemon import APPROVAL, RUN, SESSION, FakeDaemon, tool_call, tool_end
@@ -20,7 +22,7 @@ def test_piped_output_is_the_answer_alone(with_daemon: Cli, daemon: FakeDaemon) 
         fake.emit("reasoning", v1.Reasoning(message_id="t1", text="hm"))
         fake.say("All ")
         fake.say("good.")
-        fake.emit("tool_call", tool_call("c1", "read", paths=["/work/api/a.py"]))
+        fake.emit("tool_call", tool_call("c1", "read", paths=["/srv/api/a.py"]))
         fake.emit("tool_update", tool_end("c1"))
         fake.say("Bye.", "m2")
         fake.end()
@@ -56,6 +58,18 @@ def test_a_whole_message_does_not_repeat_its_chunks(with_daemon: Cli, daemon: Fa
 
     daemon.play(script)
     assert with_daemon("run", "demo", "hello").out == "half and half\n"
+
+
+def test_a_long_answer_in_many_pieces_takes_time_in_proportion() -> None:
+    def seconds(count: int) -> float:
+        texts = Texts()
+        began = time.perf_counter()
+        for _ in range(count):
+            texts.new("message_chunk", {"message_id": "m", "text": "x" * 60})
+        return time.perf_counter() - began
+
+    # Eight times as many pieces take eight times as long; copying what was said takes 64 times.
+    assert seconds(80_000) < 30 * max(seconds(10_000), 0.002)
 
 
 def test_a_subagent_does_not_speak_in_the_answer(with_daemon: Cli, daemon: FakeDaemon) -> None:

@@ -36,7 +36,7 @@ def edit(fake: FakeDaemon) -> None:
         tool_kind=v1.ToolKind.TOOL_KIND_EDIT,
         tool_call_id="c1",
         risk=v1.Risk.RISK_LOW,
-        details=v1.PermissionDetails(file="/work/api/src/limiter.py", diff=DIFF),
+        details=v1.PermissionDetails(file="/srv/api/src/limiter.py", diff=DIFF),
     )
 
 
@@ -44,7 +44,7 @@ def test_a_run_reads_like_a_story(at_terminal: Open, daemon: FakeDaemon) -> None
     def script(fake: FakeDaemon) -> None:
         fake.begin()
         fake.say("I'll look first.")
-        fake.emit("tool_call", tool_call("c0", "read", paths=["/work/api/tests/test_login.py"]))
+        fake.emit("tool_call", tool_call("c0", "read", paths=["/srv/api/tests/test_login.py"]))
         fake.emit("tool_update", tool_end("c0"))
         fake.emit("tool_call", tool_call("c1", "execute", command="pytest -q"))
         output = "".join(f"row {number}\n" for number in range(20))
@@ -58,7 +58,7 @@ def test_a_run_reads_like_a_story(at_terminal: Open, daemon: FakeDaemon) -> None
         assert terminal.end() == 0
         lines = terminal.text.splitlines()
         widest = max(len(line) for line in lines)
-    assert lines[0].startswith("demo 1.0 · demo-fast · /work/api · ask")
+    assert lines[0].startswith("demo 1.0 · demo-fast · /srv/api · ask")
     assert lines[0].endswith("ses_01m…31s8")
     assert lines[1] == "I'll look first."
     assert lines[2].startswith("● read    tests/test_login.py ")
