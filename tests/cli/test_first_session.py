@@ -95,6 +95,7 @@ def test_a_first_session_from_nothing(agentctl: Installed) -> None:
     assert [row["state"] for row in last] == ["completed", "completed"]
 
 
+@pytest.mark.proves("C3")
 def test_the_tour_of_the_demo_agent_is_answered_at_the_keyboard(agentctl: Installed) -> None:
     with agentctl.terminal("run", "demo", "show me") as terminal:
         terminal.expect("[d]iff")
@@ -138,6 +139,7 @@ def test_a_started_agent_is_prompted_listed_and_stopped(agentctl: Installed) -> 
     assert agentctl("ps").stdout == "no agent runs\n"
 
 
+@pytest.mark.proves("C1")
 @pytest.mark.parametrize(
     ("prompt", "options", "code"),
     [

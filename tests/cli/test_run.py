@@ -16,6 +16,7 @@ from tests.cli.conftest import Cli
 from tests.cli.fake_daemon import APPROVAL, RUN, SESSION, FakeDaemon, tool_call, tool_end
 
 
+@pytest.mark.proves("C2")
 def test_piped_output_is_the_answer_alone(with_daemon: Cli, daemon: FakeDaemon) -> None:
     def script(fake: FakeDaemon) -> None:
         fake.begin()
@@ -32,6 +33,7 @@ def test_piped_output_is_the_answer_alone(with_daemon: Cli, daemon: FakeDaemon) 
     assert (done.code, done.out, done.err) == (0, "All good.\nBye.\n", "")
 
 
+@pytest.mark.proves("C2")
 def test_white_space_and_strange_characters_pass_unchanged_through_a_pipe(
     with_daemon: Cli, daemon: FakeDaemon
 ) -> None:
@@ -103,6 +105,7 @@ def test_json_is_the_event_stream_one_object_a_line(with_daemon: Cli, daemon: Fa
     assert chunk["run_id"] == RUN and chunk["seq"] == 2 and chunk["cursor"] == "j:2"
 
 
+@pytest.mark.proves("C1")
 @pytest.mark.parametrize(
     ("outcome", "code"), [("completed", 0), ("failed", 1), ("timed_out", 124), ("cancelled", 130)]
 )
@@ -113,6 +116,7 @@ def test_the_exit_code_says_how_the_run_ended(
     assert with_daemon("run", "demo", "x").code == code
 
 
+@pytest.mark.proves("C1")
 def test_a_run_that_ends_on_a_denial_exits_with_3(with_daemon: Cli, daemon: FakeDaemon) -> None:
     def script(fake: FakeDaemon) -> None:
         fake.begin()

@@ -70,6 +70,7 @@ SDK_ROWS: list[tuple[str, Json, list[str]]] = [
 ]
 
 
+@pytest.mark.proves("E6")
 @pytest.mark.parametrize(("kind", "data", "expected"), SDK_ROWS)
 def test_the_app_sdk_sees_each_type_under_its_dotted_name(
     kind: str, data: Json, expected: list[str]
@@ -152,6 +153,7 @@ def complete(outcome: str) -> Json:
     return event("complete", {"outcome": outcome})
 
 
+@pytest.mark.proves("E6")
 def test_the_tool_hears_chunks_as_one_message_at_their_end() -> None:
     assert bare(chunk("a"), chunk("b"), chunk("c", "n"), complete("completed")) == [
         {"type": "agent.message", "content": "ab"},
