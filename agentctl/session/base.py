@@ -74,6 +74,7 @@ class Base:
         self.full = False
         self._group: TaskGroup | None = None
         self._creating = anyio.Lock()
+        self._keys: dict[str, anyio.Lock] = {}
         self.pool = Pool(
             PoolDeps(
                 entries=deps.entries,

@@ -5,7 +5,7 @@ It refuses to know what sessions make of drafts, and how processes are shared (`
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Protocol
 
 import anyio
@@ -52,6 +52,8 @@ class Member(Protocol):
 
     def take(self, draft: AnyDraft, writes: Writes) -> None: ...
 
+    def open_runs(self) -> Collection[str]: ...
+
 
 class AgentProcess:
     """One process. `run()` is its whole life and returns when nothing of it is left."""
@@ -77,7 +79,7 @@ class AgentProcess:
         self._left: set[NativeSessionId] = set()
         self._holder = ""
         self._starting: anyio.CancelScope | None = None
-        self._gone = False
+        self._gone = self._begun = False
         self._ready = anyio.Event()
         self._stop = anyio.Event()
         self._connection: Connection | None = None
@@ -116,6 +118,7 @@ class AgentProcess:
 
     async def run(self) -> None:
         """Starts the agent, serves it, and stops it; never raises."""
+        self._begun = True
         try:
             with anyio.CancelScope() as self._starting:
                 if not self._stop.is_set():
@@ -163,6 +166,10 @@ class AgentProcess:
         self._stop.set()
         if self._starting is not None:
             self._starting.cancel()
+        if not self._begun:
+            # A task that is cancelled before its first step never runs: nobody else would say so.
+            self._ready.set()
+            self.done.set()
 
     def admit(self, session_id: str) -> bool:
         """Whether a ready process takes this session: some hold only one at a time."""
@@ -241,7 +248,8 @@ class AgentProcess:
             await writes.commit(self._journal)
         except Exhausted:
             self._on_full()
-            await writes.commit_ends(self._journal)
+            open_runs = {run for member in self._members() for run in member.open_runs()}
+            await writes.commit_ends(self._journal, open_runs)
 
     def _route(self, native: NativeSessionId, draft: AnyDraft, writes: Writes) -> None:
         member = self._bound.get(native)

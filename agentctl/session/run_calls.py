@@ -5,6 +5,8 @@ It refuses to know how a prompt is sent (`session.py`) and how a run is ended (`
 
 import dataclasses
 import hashlib
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 
 import anyio
 import orjson
@@ -47,9 +49,20 @@ class RunCalls(Base):
         request = dataclasses.replace(request, session_id=session.id)
         if not request.idempotency_key:
             return await self._create(session, request)
-        async with self._creating:
+        async with self._one_at_a_time(_idem(request)):
             known = await self._run_before(request)
             return known or await self._create(session, request)
+
+    @asynccontextmanager
+    async def _one_at_a_time(self, key: str) -> AsyncGenerator[None]:
+        """Calls with the same key wait for each other, and for nobody else: a steer may hang."""
+        lock = self._keys.setdefault(key, anyio.Lock())
+        try:
+            async with lock:
+                yield
+        finally:
+            if not lock.locked():
+                self._keys.pop(key, None)
 
     async def _run_before(self, request: CreateRun) -> RunCreated | None:
         doc = await self.deps.journal.doc("idem", _idem(request))

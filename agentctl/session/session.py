@@ -6,7 +6,7 @@ that does not end (`ending.py`).
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import anyio
@@ -82,6 +82,9 @@ class Session:
         self.ledger.take(draft, writes)
         if isinstance(draft, ProcessGone):
             self._lost(draft, writes)
+
+    def open_runs(self) -> Collection[str]:
+        return self.ledger.runs.keys()
 
     def answer(self, request: NativeRequestId, answer: PermissionAnswer) -> None:
         if self.agent is not None:

@@ -4,7 +4,7 @@ Whoever changes state fills one of these without awaiting, then commits it: so t
 the order in the journal, and nothing is told to an agent or a waiter before it is durable.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 import anyio
@@ -65,9 +65,16 @@ class Writes:
         for step in self.after:
             step()
 
-    async def commit_ends(self, journal: JournalPort) -> None:
-        """With the disk full: state has moved on, so its marks are kept and the bulk is dropped."""
+    async def commit_ends(self, journal: JournalPort, open_runs: Collection[str]) -> None:
+        """With the disk full: state has moved on, so its marks are kept and the bulk is dropped.
+
+        What belongs to none of `open_runs` is late: a vital commit has overtaken this one.
+        """
         self.vital = True
+        ending = {event.run_id for event in self.events if isinstance(event.payload, Complete)}
+        for event in self.events:
+            if event.run_id not in ending and event.run_id not in open_runs:
+                event.after_run_id, event.run_id = event.run_id or event.after_run_id, None
         kept = [event for event in self.events if _ends(event)]
         if len(kept) < len(self.events):
             self._fail_runs(kept)

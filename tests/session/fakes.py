@@ -88,8 +88,11 @@ class Plan:
 class FakeAgent:
     """A core.adapter.Connection. `calls` is all that was asked of it, in order."""
 
-    def __init__(self, number: int, launch: Launch, sink: Sink, plan: Plan) -> None:
+    def __init__(
+        self, number: int, launch: Launch, sink: Sink, plan: Plan, progress: Progress
+    ) -> None:
         self.number = number
+        self.progress = progress
         self.launch = launch
         self.plan = plan
         self.calls: list[Call] = []
@@ -313,7 +316,7 @@ class FakeProtocol:
     ) -> AsyncGenerator[FakeAgent]:
         self.entered += 1
         self.plan.bell.ring()
-        agent = FakeAgent(len(self.agents) + 1, launch, sink, self.plan)
+        agent = FakeAgent(len(self.agents) + 1, launch, sink, self.plan, progress)
         progress("starting")
         self.alive.add(agent)
         try:

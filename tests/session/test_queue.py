@@ -16,6 +16,7 @@ from agentctl.core.errors import (
     Unsupported,
 )
 from agentctl.core.events import Complete, Message, RunStatus
+from agentctl.core.parts import RunError
 from agentctl.core.words import Outcome, Role, RunChange, RunState, SessionState
 from agentctl.session.ending import Limits
 from tests.session.house import House, house
@@ -123,6 +124,31 @@ async def test_steering_a_turn_that_has_just_ended_queues_the_prompt(tmp_path: P
         assert await agent.prompted() == "left"
         await agent.end()
         await home.ended(queued.run.id)
+
+
+async def test_a_steer_that_hangs_holds_up_nobody_else(tmp_path: Path) -> None:
+    async with house(tmp_path) as home:
+        plan = home.protocol.plan
+        plan.features |= {Feature.STEER}
+        held = plan.holds["steer"] = anyio.Event()
+        session, run, agent = await home.running()
+        steered: list[bool] = []
+
+        async def steer() -> None:
+            made = await home.prompt(session, "left", if_busy="steer", idempotency_key="k")
+            steered.append(made.steered)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(steer)
+            group.start_soon(steer)
+            await home.until(lambda: agent.named("steer"))
+            other = await home.start(idempotency_key="s")
+            await home.prompt(other, "hello", idempotency_key="k")
+            held.set()
+        assert steered == [True, True] and agent.named("steer") == ["left"]
+        assert home.manager._keys == {}
+        await agent.end()
+        await home.ended(run.id)
 
 
 async def test_an_agent_that_cannot_be_steered_says_so(tmp_path: Path) -> None:
@@ -262,8 +288,6 @@ async def test_a_prompt_that_comes_while_a_start_is_failing_starts_anew(tmp_path
 
 
 async def test_a_usage_limit_holds_the_queue_until_a_cancel_lets_it_go(tmp_path: Path) -> None:
-    from agentctl.core.parts import RunError
-
     async with house(tmp_path) as home:
         session, run, agent = await home.running("p0")
         held = (await home.prompt(session, "p1")).run
