@@ -29,10 +29,10 @@ from agentctl_adapters.acp.failures import (
     REQUEST_CANCELLED,
 )
 from agentctl_adapters.acp.handshake import ClientCapabilities
-from agentctl_adapters.acp.requests import form_content, request_key
 from agentctl_adapters.acp.terminal import Terminals, TerminalUnknown
 from agentctl_adapters.acp.workspace import FileMissing, FileRefused, Workspace
-from agentctl_adapters.common.shapes import Json, as_object, as_objects, as_text
+from agentctl_adapters.common.forms import form_content
+from agentctl_adapters.common.shapes import Json, as_object, as_objects, as_text, request_key
 
 logger = logging.getLogger(__name__)
 

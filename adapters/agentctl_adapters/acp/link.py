@@ -1,49 +1,10 @@
-"""Owns how the messages of an ACP process reach those who wait for them: answers, requests, notices.
+"""Owns what of ACP the path of messages has to know; the path itself is `common.rpclink`."""
 
-The path itself is `common.link`. An answer resolves its call only once its draft is with the sink.
-"""
-
-from collections.abc import Callable
-
-from agentctl.core.adapter import Launch, Sink, Translator
-from agentctl.transport.jsonrpc import Peer, PeerGone
-from agentctl_adapters.common import link
+from agentctl_adapters.common.rpclink import OnMessage
+from agentctl_adapters.common.rpclink import RpcLink as Link
 from agentctl_adapters.common.shapes import Json, as_object, as_text
 
-OnMessage = Callable[[Json], None]
-
-
-class Link(link.Link):
-    """Made before the process is started, so that its first words find a listener."""
-
-    def __init__(
-        self, launch: Launch, translator: Translator, sink: Sink, on_request: OnMessage
-    ) -> None:
-        super().__init__(launch, translator, sink)
-        self._on_request = on_request
-        self._answers: list[Json] = []
-        self.on_notification: OnMessage = _nobody
-        self.peer = Peer(self.send, tap=self.before_write)
-
-    def on_message(self, message: Json) -> None:
-        if "method" not in message:
-            self._answers.append(message)
-        elif "id" in message:
-            self._on_request(message)
-        else:
-            self.on_notification(message)
-
-    def delivered(self) -> None:
-        answers, self._answers = self._answers, []
-        for answer in answers:
-            self.peer.resolve(answer)
-
-    def gone(self, reason: str) -> None:
-        self.peer.fail_all(PeerGone(reason))
-
-
-def _nobody(_message: Json) -> None:
-    """Before the connection is there, the agent has nothing to notify it of."""
+__all__ = ["Link", "OnMessage", "session_of"]
 
 
 def session_of(message: Json) -> str:

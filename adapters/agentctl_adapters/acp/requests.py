@@ -4,24 +4,17 @@ Knows no pipe, no clock and no session state; `connection` sends what is built h
 """
 
 import base64
-import json
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 from urllib.parse import quote
 
 from agentctl.core.adapter import Feature, NativeSession
 from agentctl.core.errors import Invalid, Unsupported
-from agentctl.core.ids import NativeRequestId, NativeSessionId
-from agentctl.core.parts import Answer, ContentBlock
+from agentctl.core.ids import NativeSessionId
+from agentctl.core.parts import ContentBlock
 from agentctl.core.spec import McpServer, PromptSpec, SessionSpec
 from agentctl.core.words import ContentType
-from agentctl_adapters.common.shapes import Json, as_object, as_text
-
-
-def request_key(request_id: object) -> NativeRequestId:
-    """One string per JSON-RPC id: 0 and "0" are different requests."""
-    return NativeRequestId(json.dumps(request_id, separators=(",", ":"), ensure_ascii=False))
+from agentctl_adapters.common.shapes import Json, as_text
 
 
 def mcp_servers(servers: Sequence[McpServer], features: frozenset[str]) -> list[Json]:
@@ -176,42 +169,6 @@ def _uri(block: ContentBlock) -> str:
 
 def _named(block: ContentBlock, kind: str) -> str:
     return block.name or block.path or block.uri or f"the {kind.removeprefix('the ')}"
-
-
-def form_content(schema: Json, answers: Sequence[Answer]) -> Json:
-    """The content of an accepted form: the answers in the order of the schema's properties.
-
-    Raises:
-        Invalid: more answers than questions, or a value that is not of the property's type.
-    """
-    properties = as_object(schema.get("properties"))
-    if len(answers) > len(properties):
-        raise Invalid(f"{len(answers)} answers were given to {len(properties)} questions")
-    content: Json = {}
-    for (name, rules), answer in zip(properties.items(), answers, strict=False):
-        if answer.values:
-            content[name] = _typed(name, as_object(rules).get("type"), answer.values)
-    return content
-
-
-def _typed(name: str, kind: object, values: Sequence[str]) -> Any:
-    if kind == "array":
-        return list(values)
-    if len(values) > 1:
-        raise Invalid(f"the question {name} takes one value, {len(values)} were given")
-    value = values[0]
-    try:
-        match kind:
-            case "integer":
-                return int(value)
-            case "number":
-                return float(value)
-            case "boolean":
-                return {"true": True, "yes": True, "false": False, "no": False}[value.lower()]
-            case _:
-                return value
-    except (ValueError, KeyError) as error:
-        raise Invalid(f"the answer to {name} must be of type {kind}, not {value!r}") from error
 
 
 def native_session(row: Json) -> NativeSession:

@@ -34,10 +34,9 @@ from agentctl_adapters.acp.asks import (
 from agentctl_adapters.acp.content import blocks_of, text_of
 from agentctl_adapters.acp.errors import error_of_answer, words_of
 from agentctl_adapters.acp.quirks import quirks_of
-from agentctl_adapters.acp.requests import request_key
 from agentctl_adapters.acp.updates import Updates
 from agentctl_adapters.acp.view import SessionView, Turn
-from agentctl_adapters.common.shapes import Json, as_object, as_text
+from agentctl_adapters.common.shapes import Json, as_object, as_text, request_key
 
 logger = logging.getLogger(__name__)
 

@@ -37,6 +37,8 @@ def opened(thread: Thread, kind: str, item_id: str, turn: Turn | None) -> Item:
 def message_delta(thread: Thread, params: Json, msg: Any) -> Drafts:
     """A piece of the answer. Called for every token: no more than look-ups."""
     item_id, text = params["itemId"], params["delta"]
+    if type(item_id) is not str or type(text) is not str:
+        raise TypeError("a delta is text of an item")
     item = thread.items.get(item_id)
     if item is None:
         item = opened(thread, MESSAGE, item_id, thread.turn(params.get("turnId")))

@@ -29,8 +29,8 @@ from agentctl_adapters.codex.notices import Notices, note
 from agentctl_adapters.codex.offers import Offers
 from agentctl_adapters.codex.turns import Turns
 from agentctl_adapters.codex.usage import window_of
-from agentctl_adapters.codex.view import Book, Item, Prompt, Thread, request_key
-from agentctl_adapters.common.shapes import Json, as_object, as_text
+from agentctl_adapters.codex.view import Book, Item, Prompt, Thread
+from agentctl_adapters.common.shapes import Json, as_object, as_text, request_key
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,6 @@ started it, under the call that started it. A turn may be known by two ids (revi
 a while after its end: commands outlive their turns. Knows no wire format.
 """
 
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,11 +16,6 @@ from agentctl.core.parts import ContentBlock, RunError, Usage
 # Late words of a turn name it; one that ended longer ago than this says nothing any more.
 TURNS_KEPT = 64
 OWNERS_KEPT = 1024
-
-
-def request_key(request_id: object) -> NativeRequestId:
-    """One string per JSON-RPC id: 0 and "0" are different requests."""
-    return NativeRequestId(json.dumps(request_id, separators=(",", ":"), ensure_ascii=False))
 
 
 @dataclass(slots=True)

@@ -1,6 +1,9 @@
 """Owns how foreign JSON is read without raising: the value when it has the shape, else nothing."""
 
+import json
 from typing import Any, cast
+
+from agentctl.core.ids import NativeRequestId
 
 Json = dict[str, Any]
 
@@ -38,3 +41,8 @@ def amount(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value)
+
+
+def request_key(request_id: object) -> NativeRequestId:
+    """One string per JSON-RPC id: 0 and "0" are different requests."""
+    return NativeRequestId(json.dumps(request_id, separators=(",", ":"), ensure_ascii=False))

@@ -20,8 +20,7 @@ from agentctl.core.spec import Entry, PromptSpec, SessionSpec
 from agentctl.core.words import ContentType, LogStream
 from agentctl_adapters.acp.adapter import connect
 from agentctl_adapters.acp.connection import AcpConnection
-from agentctl_adapters.acp.requests import request_key
-from agentctl_adapters.common.shapes import Json
+from agentctl_adapters.common.shapes import Json, request_key
 
 ROOT = Path(__file__).parents[3]
 FAULTY = ROOT / "tests/fakes/agents/faulty.py"

@@ -15,13 +15,12 @@ from agentctl.core.spec import Command, McpServer, PromptSpec
 from agentctl.core.words import ContentType, Decision, QuestionOutcome
 from agentctl_adapters.acp.handshake import ClientCapabilities, initialize, read_handshake
 from agentctl_adapters.acp.requests import (
-    form_content,
     mcp_servers,
     prompt_blocks,
-    request_key,
     session_params,
 )
-from agentctl_adapters.common.shapes import Json
+from agentctl_adapters.common.forms import form_content
+from agentctl_adapters.common.shapes import Json, request_key
 from tests.adapters.acp.adapter_harness import demo, one_turn, puppet, running, spec, steps, text
 
 MODELS: dict[str, Any] = {
