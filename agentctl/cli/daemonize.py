@@ -7,6 +7,7 @@ caller finds the socket of the first.
 import os
 import re
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -43,6 +44,19 @@ def answers(address: str) -> bool:
         except OSError:
             return False
         return True
+
+
+def server_pid(address: str) -> int | None:
+    """The process that listens at a `unix:` address, as the kernel tells; None when it does not."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe, suppress(OSError):
+        probe.settimeout(CONNECT_S)
+        probe.connect(address.removeprefix("unix:"))
+        if sys.platform == "darwin":
+            local, peer_pid = 0, 2  # SOL_LOCAL, LOCAL_PEERPID: socket has no names for them
+            return int.from_bytes(probe.getsockopt(local, peer_pid, 4), sys.byteorder)
+        told = probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        return struct.unpack("3i", told)[0]
+    return None
 
 
 def log_file(settings: "Settings") -> Path:
@@ -94,7 +108,13 @@ def ensure(address: str, settings: "Settings", arguments: Sequence[str] = ()) ->
         )
     finally:
         os.close(handle)
-    return _wait(daemon, address, log, offset)
+    try:
+        return _wait(daemon, address, log, offset)
+    except KeyboardInterrupt:
+        # In a session of its own it did not hear the Ctrl-C; nobody waits for it any more.
+        daemon.terminate()
+        daemon.wait()
+        raise
 
 
 def _wait(daemon: "subprocess.Popen[bytes]", address: str, log: Path, offset: int) -> int | None:
@@ -102,6 +122,11 @@ def _wait(daemon: "subprocess.Popen[bytes]", address: str, log: Path, offset: in
     while time.monotonic() < deadline:
         ended = daemon.poll() is not None
         if answers(address):
+            if server_pid(address) not in (daemon.pid, None):
+                # Another start was first. Ours could still win the lock when that daemon goes.
+                daemon.kill()
+                daemon.wait()
+                return None
             # It outlives us: nobody is to wait for it, and Popen would complain that nobody did.
             daemon.returncode = daemon.returncode or 0
             return None if ended else daemon.pid
