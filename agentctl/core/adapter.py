@@ -13,7 +13,14 @@ from typing import Any, Literal, NewType, Protocol, runtime_checkable
 
 from agentctl.core.events import Payload
 from agentctl.core.ids import NativeRequestId, NativeSessionId, NativeTurnId
-from agentctl.core.parts import Answer, Choice, ContentBlock, RunError, Usage
+from agentctl.core.parts import (
+    Answer,
+    Choice,
+    ContentBlock,
+    McpServerState,
+    RunError,
+    Usage,
+)
 from agentctl.core.spec import Entry, PromptSpec, SessionSpec
 from agentctl.core.words import DecidedBy, Decision, Origin, Outcome, QuestionOutcome
 
@@ -311,6 +318,40 @@ class Connection(Protocol):
     async def goodbye(self) -> None:
         """The protocol's own way to say that we stop; bounded, never raises."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPage:
+    """A page of what the agent remembers of a conversation, in the order it was said.
+
+    `payloads`: Message, Reasoning, ToolCall and ToolUpdate only. `before` asks for the page before
+    this one; "" when there is none.
+    """
+
+    payloads: tuple[Payload, ...] = ()
+    before: str = ""
+
+
+@runtime_checkable
+class HistoryConnection(Protocol):
+    """What some connections can besides: whoever wants it asks isinstance(), else UNSUPPORTED.
+
+    Each method may still raise Unsupported: a server of another make lacks the route.
+    """
+
+    async def messages(
+        self, native: NativeSessionId, *, limit: int = 100, before: str = ""
+    ) -> HistoryPage:
+        """The newest `limit` messages, or those before a page that was seen."""
+        ...
+
+    async def revert(self, native: NativeSessionId, message_id: str) -> None:
+        """Takes back this message (an id of our events) and all after it, files included."""
+        ...
+
+    async def unrevert(self, native: NativeSessionId) -> None: ...
+
+    async def mcp_status(self, native: NativeSessionId) -> Sequence[McpServerState]: ...
 
 
 class ProtocolAdapter(Protocol):

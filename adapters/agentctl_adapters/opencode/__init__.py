@@ -7,7 +7,6 @@ cheap.
 from contextlib import AbstractAsyncContextManager
 
 from agentctl.core.adapter import Connection, Launch, Progress, ProtocolAdapter, Sink, Translator
-from agentctl.core.errors import Unsupported
 
 
 class _OpenCode:
@@ -21,10 +20,10 @@ class _OpenCode:
     def connect(
         self, launch: Launch, sink: Sink, progress: Progress
     ) -> AbstractAsyncContextManager[Connection]:
-        raise Unsupported(
-            f"{launch.entry.id} speaks the OpenCode server protocol, which this version only replays;"
-            " start it by its ACP entry instead"
-        )
+        from agentctl_adapters.opencode.adapter import connect
+        from agentctl_adapters.opencode.translate import OpenCodeTranslator
+
+        return connect(launch, OpenCodeTranslator(), sink, progress)
 
 
 PROTOCOL: ProtocolAdapter = _OpenCode()

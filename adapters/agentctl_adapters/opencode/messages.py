@@ -149,7 +149,7 @@ class Messages:
                 delta = as_text(properties.get("delta"))
                 grown = self._text(message, part, kind == _TEXT, delta, raw)
                 if missed and (state := self._book.parts.get(as_text(part.get("id")))):
-                    state.dirty = not state.done
+                    state.dirty = True
                 return grown
             case "tool":
                 return self._tools.part(message.view, message, part, raw)
@@ -205,7 +205,8 @@ class Messages:
         if not told:
             return []
         if told.startswith(shown):
-            state.dirty, state.held_back = False, None
+            # After its end a part gets no delta: one that comes was sent before a refetch saw the end.
+            state.dirty, state.held_back = state.done, None
             return [self._say(state, told[len(shown) :], raw)] if len(told) > len(shown) else []
         if ended or message.completed:
             return self._replace(state, told, raw)

@@ -159,12 +159,8 @@ class Offers:
 
     def mcp(self, directory: str, body: object) -> Drafts:
         """GET or POST /mcp: the servers of a directory and their state."""
-        servers: list[McpServerState] = []
-        for name, entry in as_object(body).items():
-            told = as_object(entry)
-            state = _MCP.get(as_text(told.get("status")), McpState.UNKNOWN)
-            servers.append(McpServerState(name, state, as_text(told.get("error")) or None))
-            self._tools.servers.add(name)
+        servers = mcp_states(body)
+        self._tools.servers |= {server.name for server in servers}
         self._catalog(directory).mcp_servers = servers
         return self._tell(directory)
 
@@ -199,6 +195,18 @@ class Offers:
             if value is not None and not view.news(name, value):
                 setattr(options, name, None)
         return [] if options == SessionOptions() else [Draft(options, view.native)]
+
+
+def mcp_states(body: object) -> list[McpServerState]:
+    """The answer of /mcp."""
+    return [
+        McpServerState(
+            name,
+            _MCP.get(as_text(as_object(entry).get("status")), McpState.UNKNOWN),
+            as_text(as_object(entry).get("error")) or None,
+        )
+        for name, entry in as_object(body).items()
+    ]
 
 
 def _takes_images(model: Json) -> bool:

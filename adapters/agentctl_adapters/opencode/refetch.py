@@ -1,0 +1,91 @@
+"""Owns what is asked of a server when events may have been missed: children, messages, requests, states.
+
+In that order, so that what was said meanwhile is told before its turn ends; the translator tells only the
+difference. A server that lacks one of these routes is asked for the others.
+"""
+
+from collections.abc import Iterable
+
+from agentctl.core.errors import AgentctlError
+from agentctl_adapters.opencode.client import Api
+from agentctl_adapters.opencode.link import ServerLink
+from agentctl_adapters.opencode.roster import Roster
+from agentctl_adapters.opencode.translate import OpenCodeTranslator
+
+# The reader of events waits meanwhile: a server that hangs must not hold it up for long.
+REFETCH_TIMEOUT_S = 10.0
+# A long history is not read again for the end of one turn.
+MESSAGES_ASKED = "100"
+
+
+class Refetch:
+    """Looks at the sessions of ours on one server."""
+
+    def __init__(
+        self, api: Api, link: ServerLink, roster: Roster, translator: OpenCodeTranslator
+    ) -> None:
+        self._api = api
+        self._link = link
+        self._roster = roster
+        self._book = translator
+
+    def running(self) -> list[str]:
+        """Our sessions with an open turn."""
+        return [own for own in self._book.book.running() if self._roster.roots.get(own) == own]
+
+    async def all(self) -> bool:
+        """After a break of the stream; true when something had been missed."""
+        return await self._look(self.running(), {*self._roster.directories.values()})
+
+    async def session(self, native: str) -> bool:
+        """One session that seems to be at its end."""
+        return await self._look([native], {self._roster.directory_of(native)})
+
+    async def requests(self, directory: str) -> None:
+        """What waits for an answer in a directory; for a session that was just resumed."""
+        async with self._link.turn:
+            await self._ask(directory)
+            await self._get("/session/status", directory)
+            await self._link.deliver()
+
+    async def _look(self, sessions: Iterable[str], directories: Iterable[str]) -> bool:
+        async with self._link.turn:
+            before = self._link.told
+            for native in sessions:
+                await self._messages(native)
+            for directory in directories:
+                await self._ask(directory)
+            for native in sessions:
+                await self._get(f"/session/{native}/todo", self._roster.directory_of(native))
+            for directory in directories:
+                await self._get("/session/status", directory)
+            await self._link.deliver()
+            return self._link.told > before
+
+    async def _messages(self, native: str) -> None:
+        directory = self._roster.directory_of(native)
+        self._roster.learn(await self._get(f"/session/{native}/children", directory))
+        for member in self._book.book.family(native):
+            await self._get(
+                f"/session/{member}/message",
+                self._roster.directory_of(member),
+                {"limit": MESSAGES_ASKED},
+            )
+
+    async def _ask(self, directory: str) -> None:
+        self._roster.learn(await self._get("/permission", directory))
+        self._roster.learn(await self._get("/question", directory))
+
+    async def _get(self, path: str, directory: str, query: dict[str, str] | None = None) -> object:
+        try:
+            answer = await self._api.call(
+                "GET",
+                path,
+                directory=directory,
+                query=query,
+                resync=True,
+                timeout_s=REFETCH_TIMEOUT_S,
+            )
+        except AgentctlError:
+            return None
+        return answer.body if answer.ok else None
