@@ -3,7 +3,7 @@
 A plain `pytest` leaves them out; `pytest -m real` outside of a loopback-only network namespace fails.
 """
 
-from collections.abc import Generator
+from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from tests.fakes.models.endpoint import in_thread
 from tests.fakes.models.gemini import GeminiEndpoint
 from tests.real import netns
 from tests.real.harness import GEMINI, Home, Model, make_home
+from tests.real.served import Cli, Served, serving
 
 _HOW = "run `python -m tests.real.netns -- pytest -m real tests/real`"
 
@@ -53,3 +54,16 @@ def gemini_model() -> Generator[Model]:
 def gemini_command() -> list[str]:
     """The argv that starts the real Gemini CLI as an ACP agent."""
     return GEMINI.command
+
+
+@pytest.fixture
+async def daemon(home: Home, gemini_model: Model) -> AsyncGenerator[Served]:
+    """A daemon with the packaged registry, in whose environment Gemini CLI is installed."""
+    async with serving(home, gemini_model) as served:
+        yield served
+
+
+@pytest.fixture
+def cli(home: Home, gemini_model: Model) -> Cli:
+    """`agentctl` in the same home, finding the same daemon."""
+    return Cli.of(home, gemini_model)
