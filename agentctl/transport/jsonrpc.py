@@ -185,6 +185,16 @@ class Peer:
             error["data"] = data
         await self._deliver(self._enqueue({"jsonrpc": "2.0", "id": id_, "error": error}))
 
+    def queue_result(self, id_: object, result: object) -> None:
+        """Answer without waiting for the pipe; written in its turn. Raises PeerGone."""
+        self._enqueue({"jsonrpc": "2.0", "id": id_, "result": result})
+        self._kick()
+
+    def queue_error(self, id_: object, code: int, message: str) -> None:
+        """Refuse without waiting for the pipe. Raises PeerGone."""
+        self._enqueue({"jsonrpc": "2.0", "id": id_, "error": {"code": code, "message": message}})
+        self._kick()
+
     def resolve(self, msg: dict[str, Any]) -> bool:
         """Hand in an incoming message; True if it answers a call of ours that still waits."""
         if "method" in msg:
