@@ -154,6 +154,7 @@ def test_the_packaged_entries_are_good_and_keep_to_their_own_keys() -> None:
         "opencode-acp",
         "claude",
         "claude-acp",
+        "codex",
         "codex-acp",
         "qwen",
         "copilot",
@@ -164,6 +165,9 @@ def test_the_packaged_entries_are_good_and_keep_to_their_own_keys() -> None:
     assert gemini.env == {"GEMINI_CLI_NO_RELAUNCH": "1"}
     # It destroys a session that is loaded in the minute that made it.
     assert gemini.protocol_config["min_resume_age_s"]
+    codex = catalog.get("codex")
+    assert (codex.protocol, codex.sharing) == ("codex", "shared")
+    assert not [each for each in codex.env_passthrough if each.startswith(("ANTHROPIC", "GEMINI"))]
     claude = catalog.get("claude")
     assert (claude.protocol, claude.sharing) == ("claude-code", "exclusive")
     assert not [each for each in claude.env_passthrough if each.startswith(("OPENAI", "GEMINI"))]
