@@ -150,7 +150,9 @@ class Catalog:
             return changes
 
     async def put(self, raw: Mapping[str, Any] | str | bytes) -> Entry:
-        """Write what the edited file says about an entry (an object, or its JSON text).
+        """Write fields of an entry (an object, or its JSON text) into the edited file.
+
+        What that file says of the entry's other fields stays.
 
         Raises:
             Invalid: REGISTRY_INVALID; nothing was changed.
@@ -162,7 +164,7 @@ class Catalog:
         def change(agents: list[dict[str, Any]]) -> None:
             for index, each in enumerate(agents):
                 if each["id"] == record.get("id"):
-                    agents[index] = record
+                    agents[index] = {**each, **record}
                     return
             agents.append(record)
 

@@ -64,6 +64,14 @@ async def test_an_edit_keeps_unknown_fields_order_and_lay_out(catalog: Catalog, 
     assert json.loads(user.read_text()) == json.loads(HAND_MADE)
 
 
+async def test_a_second_edit_keeps_what_the_first_one_wrote(catalog: Catalog) -> None:
+    await catalog.put({"id": "mine", "env": {"MODE": "fast"}})
+    await catalog.put({"id": "alpha", "name": "A"})
+    await catalog.put({"id": "alpha", "description": "B"})
+    assert (catalog.get("mine").cmd, catalog.get("mine").env) == (("/bin/mine",), {"MODE": "fast"})
+    assert (catalog.get("alpha").name, catalog.get("alpha").description) == ("A", "B")
+
+
 async def test_edits_go_to_the_project_file_when_there_is_one(
     packaged: Path, user: Path, project: Path
 ) -> None:
