@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.models.anthropic import AnthropicEndpoint
 from tests.fakes.models.endpoint import in_thread
 from tests.fakes.models.gemini import GeminiEndpoint
 from tests.real import netns
@@ -47,6 +48,19 @@ def home(tmp_path: Path) -> Home:
 def gemini_model() -> Generator[Model]:
     """A scripted Gemini API in a thread of its own."""
     with in_thread(GeminiEndpoint()) as url:
+        yield Model(url)
+
+
+@pytest.fixture
+def claude_home(tmp_path: Path) -> Home:
+    """A private home in which nobody has logged in: the key stands in the environment."""
+    return make_home(tmp_path)
+
+
+@pytest.fixture
+def claude_model() -> Generator[Model]:
+    """A scripted Anthropic API in a thread of its own."""
+    with in_thread(AnthropicEndpoint()) as url:
         yield Model(url)
 
 

@@ -38,7 +38,7 @@ from agentctl.core.parts import ContentBlock
 from agentctl.core.spec import PromptSpec, SessionSpec
 from agentctl.core.words import ContentType
 from agentctl.process.errors import SpawnFailed
-from agentctl.process.spawn import SpawnSpec
+from agentctl.process.spawn import Process, SpawnSpec
 from agentctl.transport.stdio import open_stdio
 from agentctl_adapters.claude import asks, history, launching
 from agentctl_adapters.claude.content import prompt_content
@@ -104,6 +104,11 @@ class ClaudeConnection:
             features=frozenset(features),
             pid=process.pid if process is not None else None,
         )
+
+    @property
+    def process(self) -> Process | None:
+        """The process, once its conversation was named."""
+        return self._link.process
 
     def serve(self, group: TaskGroup) -> None:
         """The process will live in that group."""

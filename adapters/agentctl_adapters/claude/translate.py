@@ -39,7 +39,13 @@ AUTH_TRIES_OF_ACCOUNT = 2
 _QUIET = frozenset(
     {"keep_alive", "tool_progress", "tool_use_summary", "auth_status", "prompt_suggestion"}
     | {"thinking_tokens", "background_tasks_changed", "task_progress", "hook_progress"}
-    | {"hook_started", "files_persisted", "streamlined_text", "streamlined_tool_use_summary"}
+    | {
+        "hook_started",
+        "ui_invalidate",
+        "files_persisted",
+        "streamlined_text",
+        "streamlined_tool_use_summary",
+    }
 )
 
 

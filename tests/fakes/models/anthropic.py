@@ -32,6 +32,8 @@ _COUNTED_TOKENS = 42
 _REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
 _PLAN_FILE = re.compile(r"/[^\s\"'`\\]+/plans/[^\s\"'`\\]+\.md")
 _JSON_PIECE = 40
+# A reset throws away what the client has not read yet; on loopback it has read it by then.
+_READ_FIRST_S = 0.1
 # Opaque to the client, which has to send it back.
 _SIGNATURE = "c2ln"
 
@@ -209,7 +211,7 @@ def _stop(ops: Iterable[Op], content: Sequence[Json]) -> str:
 async def _stream(ops: Sequence[Op], message: Json, reply: Reply) -> str:
     await reply.start()
     usage = {**message["usage"], "output_tokens": 1}
-    head = {**message, "content": [], "stop_reason": None, "usage": usage}
+    head: Json = {**message, "content": [], "stop_reason": None, "usage": usage}
     await _event(reply, "message_start", message=head)
     index = -1
     speaks: type[Any] | None = None
@@ -229,6 +231,7 @@ async def _stream(ops: Sequence[Op], message: Json, reply: Reply) -> str:
             case script.Hang():
                 await _for_ever()
             case script.Cut():
+                await asyncio.sleep(_READ_FIRST_S)
                 reply.cut()
                 return "cut"
             case script.Finish() | script.Fail() | script.Empty():
