@@ -10,7 +10,7 @@ from agentctl.core.adapter import Launch
 from agentctl.core.errors import Invalid, Refused, Unsupported
 from agentctl.core.parts import Choice
 from agentctl_adapters.codex.calls import Calls
-from agentctl_adapters.codex.native import KEYS, key_of
+from agentctl_adapters.codex.native import KEYS
 from agentctl_adapters.common.shapes import Json, as_object, as_text
 
 IN_MEMORY = ("-c", 'cli_auth_credentials_store="ephemeral"')
@@ -40,7 +40,7 @@ class Account:
     async def look(self) -> None:
         """Reads the account; logs in with a key of the environment when nobody is."""
         await self._read()
-        if self.builtin and not self._kind and key_of(self._launch.env) is not None:
+        if self.builtin and not self._kind and IN_MEMORY[1] in self._launch.argv:
             await self._log_in()
 
     async def need(self) -> None:

@@ -43,7 +43,7 @@ async def connect(
         Refused: AGENT_NOT_INSTALLED, there is no such program.
         AgentFailed: it could not be started, died or did not answer in time.
     """
-    launch = await anyio.to_thread.run_sync(_prepared, launch)
+    launch = await anyio.to_thread.run_sync(prepared, launch)
     inbound = Inbound()
     link = Link(launch, CodexTranslator(live=True), sink, inbound.on_request)
     inbound.peer = link.peer
@@ -55,13 +55,13 @@ async def connect(
             async with take_turn(launch.argv, progress):
                 await _shake_hands(launch, link, connection)
             connection.serve(group)
-            _warn(launch, link)
+            await _warn(launch, link)
             yield connection
         finally:
             await connection.goodbye()
 
 
-def _prepared(launch: Launch) -> Launch:
+def prepared(launch: Launch) -> Launch:
     """The program itself instead of its script; a key of the environment stays in memory."""
     argv = native.native_argv(launch.argv, launch.env)
     if native.key_of(launch.env) is not None:
@@ -109,9 +109,9 @@ def _deadline_s(launch: Launch) -> float:
     return HANDSHAKE_TIMEOUT_S if downloads(launch.argv) is None else LAUNCHER_HANDSHAKE_TIMEOUT_S
 
 
-def _warn(launch: Launch, link: Link) -> None:
+async def _warn(launch: Launch, link: Link) -> None:
     home = native.home_of(launch.env)
-    if native.is_temporary(home, launch.env):
+    if await anyio.to_thread.run_sync(native.is_temporary, home, launch.env):
         words = (
             f"The home of {launch.entry.id} ({home}) is in a temporary directory, where its sandbox"
             " refuses to run any command. Set CODEX_HOME to a directory elsewhere."

@@ -205,7 +205,7 @@ class CodexConnection:
         if thread.interrupting:
             with anyio.move_on_after(ENDING_TIMEOUT_S):
                 await thread.idle.wait()
-        if thread.busy:
+        if thread.busy and not self._link.lost:
             raise Refused(
                 f"{self._entry.id} still works on the last prompt of this session: cancel it first",
                 reason="SESSION_BUSY",
@@ -337,6 +337,8 @@ class CodexConnection:
 
     async def _set(self, native: str, settings: Mapping[str, Any]) -> None:
         await self._calls.call("thread/settings/update", {"threadId": native, **settings})
+        # Its notification may still be on the way.
+        self._threads.of(native).in_force(settings)
 
     async def _list_models(self) -> None:
         try:

@@ -21,6 +21,7 @@ class Link(RpcLink):
         super().__init__(launch, self.translator, sink, on_request)
         self.on_given_up: Callable[[NativeSessionId], None] = _nobody
         self._timers: dict[str, asyncio.TimerHandle] = {}
+        self.lost = False
 
     def tell(self, drafts: Sequence[AnyDraft]) -> None:
         """Hands over what the adapter itself has found out."""
@@ -28,6 +29,7 @@ class Link(RpcLink):
         self._waiting.set()
 
     def gone(self, reason: str) -> None:
+        self.lost = True
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()

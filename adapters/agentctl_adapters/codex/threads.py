@@ -5,6 +5,7 @@ Notes what is notified; everything it says itself is queued, never waited for. K
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,11 +47,12 @@ class Thread:
         self.starting = answer
         answer.add_done_callback(self._begun)
 
-    def in_force(self, told: Json) -> None:
+    def in_force(self, told: Mapping[str, Any]) -> None:
         """What a response or a notification says of its settings."""
         self.model = as_text(told.get("model")) or self.model
-        effort = told.get("effort", told.get("reasoningEffort"))
-        self.effort = effort if isinstance(effort, str) else None
+        for name in ("effort", "reasoningEffort"):
+            if name in told:
+                self.effort = as_text(told[name]) or None
         if mode := as_text(as_object(told.get("collaborationMode")).get("mode")):
             self.planning = mode == PLAN
 
