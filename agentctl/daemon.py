@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import entry_points, version
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import anyio
 
@@ -102,7 +102,19 @@ class RegistryEntries:
             caller_env=spec.env,
             overlay_env=overlay,
         )
-        return Prepared(plan.argv, plan.env, plan.cwd, plan.secrets)
+        trusted = entry.trust_workspace if spec.trust_workspace is None else spec.trust_workspace
+        told: Any = None if trusted else entry.protocol_config.get("untrusted")
+        without: dict[str, Any] = told or {}
+        return Prepared(
+            argv=(*plan.argv, *without.get("args", ())),
+            env={**plan.env, **without.get("env", {})},
+            cwd=plan.cwd,
+            secrets=plan.secrets,
+        )
+
+    def carried(self, entry: Entry, workspace: str) -> Sequence[str]:
+        names: Sequence[str] = entry.protocol_config.get("workspace_config", ())
+        return [name for name in names if Path(workspace, name).exists()]
 
     def adapter(self, protocol: str) -> ProtocolAdapter:
         return self.adapters.get(protocol)

@@ -30,6 +30,38 @@ class Run:
             complete.error = None
 
 
+# A draft that names a turn as old as this is late of the newest run instead.
+ENDED_TURNS_KEPT = 64
+
+
+class EndedTurns(dict[NativeTurnId, str]):
+    """Turns that ended and their runs: a draft that names one is late of exactly that run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._unsent: list[str] = []
+
+    def note(self, run: Run) -> None:
+        """Remembers a run that ended, also one whose prompt the agent has not seen yet."""
+        if run.turn is None:
+            self._unsent.append(run.id)
+            return
+        self[run.turn] = run.id
+        if len(self) > ENDED_TURNS_KEPT:
+            del self[next(iter(self))]
+
+    def claim(self, turn: NativeTurnId) -> bool:
+        """Whether the turn that starts is of a prompt that was given up before it was written."""
+        if not self._unsent:
+            return False
+        self[turn] = self._unsent.pop(0)
+        return True
+
+    def forget(self) -> None:
+        self.clear()
+        self._unsent.clear()
+
+
 def told(
     draft: TurnEnded, runs: Sequence[Run] = (), ended: Mapping[NativeTurnId, str] | None = None
 ) -> Complete:

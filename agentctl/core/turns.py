@@ -43,10 +43,10 @@ from agentctl.core.events import (
     ToolCall,
     ToolUpdate,
 )
-from agentctl.core.ids import NativeRequestId, NativeTurnId
+from agentctl.core.ids import NativeRequestId
 from agentctl.core.limits import SURELY_SMALL_CHARS, bound
 from agentctl.core.parts import Answer, RunError
-from agentctl.core.runs import Run, death, told
+from agentctl.core.runs import EndedTurns, Run, death, told
 from agentctl.core.toolbox import Toolbox
 from agentctl.core.words import (
     DecidedBy,
@@ -56,9 +56,6 @@ from agentctl.core.words import (
     QuestionOutcome,
     RunChange,
 )
-
-# Turns that ended; a draft that names one of them is late of exactly that run.
-ENDED_TURNS_KEPT = 64
 
 
 class Turns:
@@ -71,7 +68,7 @@ class Turns:
         self._runs: list[Run] = []
         self._run_id: str | None = None
         self._last: str | None = None
-        self._ended: dict[NativeTurnId, str] = {}
+        self._ended = EndedTurns()
         self._texts: dict[str | None, tuple[Any, str]] = {}
         self._asks = Asks()
         self._tools = Toolbox()
@@ -222,6 +219,8 @@ class Turns:
             if begun is not None:
                 begun.turn = draft.turn
                 return []
+            if self._ended.claim(draft.turn):
+                return []
         run = Run(self._mint("run"), draft.turn)
         self._open(run)
         created = RunStatus(RunChange.CREATED, origin=draft.origin, prompt=draft.prompt)
@@ -263,7 +262,7 @@ class Turns:
             if spare_unwritten and run.turn is None:
                 continue
             events += self._finish(run, Complete(Outcome.FAILED, error=death(draft)))
-        self._ended.clear()
+        self._ended.forget()
         return events + self._close_rest(Outcome.FAILED)
 
     def _close_rest(self, outcome: Outcome) -> list[Event]:
@@ -281,10 +280,7 @@ class Turns:
         self._run_id = self._runs[0].id if self._runs else None
         self._last = run.id
         self._texts.clear()
-        if run.turn is not None:
-            self._ended[run.turn] = run.id
-            if len(self._ended) > ENDED_TURNS_KEPT:
-                del self._ended[next(iter(self._ended))]
+        self._ended.note(run)
         return [small for event in events for small in bound(event)]
 
     def _drop(

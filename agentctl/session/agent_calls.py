@@ -125,7 +125,7 @@ class AgentCalls(Base):
         return Counts(
             agents=self.pool.count,
             sessions_open=len(self.sessions),
-            sessions=len(self.sessions),
+            sessions=len(self.sessions) + self.closed_sessions,
             runs_running=running,
             runs_queued=len(runs) - running,
             approvals_open=sum(len(s.ledger.approvals) for s in self.sessions.values()),

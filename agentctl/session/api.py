@@ -6,8 +6,8 @@ Every method may raise an `AgentctlError`. Mutating calls finish even when their
 from collections.abc import Sequence
 from typing import Protocol
 
-from agentctl.core.adapter import NativeSession
-from agentctl.core.parts import Choice
+from agentctl.core.adapter import HistoryPage, NativeSession
+from agentctl.core.parts import Choice, McpServerState
 from agentctl.core.spec import SessionSpec
 from agentctl.core.words import RunState
 from agentctl.session.records import (
@@ -143,5 +143,21 @@ class AgentsApi(Protocol):
     def counts(self) -> Counts: ...
 
 
-class ManagerApi(SessionsApi, RunsApi, ApprovalsApi, AgentsApi, Protocol):
+class HistoryApi(Protocol):
+    """The conversation as the agent remembers it; UNSUPPORTED where the agent cannot."""
+
+    async def compact_session(self, session_id: str) -> RunCreated: ...
+
+    async def messages(
+        self, session_id: str, *, limit: int = 100, before: str = ""
+    ) -> tuple[SessionRecord, HistoryPage]: ...
+
+    async def revert(self, session_id: str, message_id: str) -> SessionRecord: ...
+
+    async def unrevert(self, session_id: str) -> SessionRecord: ...
+
+    async def mcp_status(self, session_id: str) -> Sequence[McpServerState]: ...
+
+
+class ManagerApi(SessionsApi, RunsApi, HistoryApi, ApprovalsApi, AgentsApi, Protocol):
     """All of it: what `daemon.py` hands to rpc."""

@@ -8,7 +8,8 @@ import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from types import CoroutineType
+from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
@@ -33,10 +34,11 @@ T = TypeVar("T")
 
 # With the disk full new work is refused until what ran has ended; a defect must not keep it so.
 FULL_S = 60.0
-Lasting = Callable[Concatenate[B, P], Coroutine[Any, Any, T]]
+# A Protocol's `async def` is of this type, which cannot be subscripted at run time in Python 3.11.
+Lasting: TypeAlias = "Callable[Concatenate[B, P], CoroutineType[Any, Any, T]]"
 
 
-def lasting(call: Lasting[B, P, T]) -> Lasting[B, P, T]:
+def lasting(call: "Lasting[B, P, T]") -> "Lasting[B, P, T]":
     """A call that goes on to its end when its caller leaves: what it changes is never half done."""
 
     @functools.wraps(call)
@@ -71,6 +73,7 @@ class Base:
     def __init__(self, deps: ManagerDeps) -> None:
         self.deps = deps
         self.sessions: dict[str, Session] = {}
+        self.closed_sessions = 0
         self.full = False
         self._group: TaskGroup | None = None
         self._creating = anyio.Lock()
@@ -179,6 +182,7 @@ class Base:
         session = self.sessions.pop(session_id, None)
         if session is not None:
             session.ending.forget_all()
+            self.closed_sessions += 1
 
     async def fetch(self, kind: type[R], name: str, id_: str) -> R | None:
         """A record from the journal by its exact id."""

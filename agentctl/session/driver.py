@@ -7,6 +7,7 @@ One driver at a time and none while nothing waits. It refuses to know what runs 
 """
 
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import anyio
@@ -20,8 +21,9 @@ from agentctl.core.errors import (
     Refused,
     Unsupported,
 )
+from agentctl.core.events import Error, Event, SessionOptions
 from agentctl.core.ids import NativeSessionId
-from agentctl.core.parts import RunError
+from agentctl.core.parts import RunError, Setting
 from agentctl.core.words import Outcome, RunState, SessionChange, SessionState
 from agentctl.session.pool import Wanted
 from agentctl.session.process import AgentProcess
@@ -156,7 +158,7 @@ class Driver:
             session.ledger.become(SessionState.STARTING, writes)
             session.ledger.say(SessionChange.STARTING, writes)
             await session.commit(writes)
-        agent, connection = await session.deps.pool.acquire(self._needs())
+        agent, connection = await session.deps.pool.acquire(self._needs(), self._found)
         try:
             await self._open_on(agent, connection)
         except BaseException:
@@ -164,6 +166,18 @@ class Driver:
             agent.unbind(session)
             await session.deps.pool.give_up(agent, session.id)
             raise
+
+    async def _found(self, agent: AgentProcess) -> None:
+        """Names the process while it starts: the journal shows followers of this session its events.
+
+        One event with both ids makes that link, so that an agent_status exists once.
+        """
+        session = self._session
+        session.record.agent_id = agent.id
+        if not agent.alive:
+            writes = Writes()
+            session.ledger.say(SessionChange.STARTING, writes)
+            await session.commit(writes)
 
     def _needs(self) -> Wanted:
         record = self._session.record
@@ -186,6 +200,8 @@ class Driver:
         record, native = session.record, NativeSessionId(session.record.native_session_id)
         record.agent_id = agent.id
         self.wanted_agent = ""
+        entry, workspace = agent.launch.entry, record.spec.workspace
+        carried = await anyio.to_thread.run_sync(session.deps.entries.carried, entry, workspace)
         if native and record.prompted:
             self._may_resume(connection)
             agent.bind(native, session)
@@ -198,7 +214,25 @@ class Driver:
         else:
             native = await connection.new_session(session.spec())
             change = SessionChange.CREATED
-        await session.commit(session.adopt(agent, native, change))
+        writes = session.adopt(agent, native, change)
+        self._tell_carried(agent, carried, writes)
+        await session.commit(writes)
+
+    def _tell_carried(self, agent: AgentProcess, carried: Sequence[str], writes: Writes) -> None:
+        """Names the settings that the workspace brings along, and says so when they stay in force."""
+        if not carried:
+            return
+        trusted = agent.launch.trust_workspace
+        settings = [Setting("workspace_config", path) for path in carried]
+        settings.append(Setting("trust_workspace", str(trusted).lower()))
+        ledger = self._session.ledger
+        ledger.add([Event(SessionOptions(settings=settings))], writes)
+        if not trusted and not agent.launch.entry.protocol_config.get("untrusted"):
+            message = (
+                f"{agent.record.entry_id} has no way to start without the workspace's own settings "
+                f"({', '.join(carried)}). Look into them, or move them away, before you prompt."
+            )
+            ledger.add([Event(Error("WORKSPACE_TRUSTED", message))], writes)
 
     def _may_resume(self, connection: Connection) -> None:
         entry = self._session.deps.entries.get(self._session.record.spec.entry_id)

@@ -59,9 +59,10 @@ class Ledger:
         expose_reasoning: bool = True,
         keep_raw: bool = False,
         approval_ms: int | None = None,
+        first_message: int = 1,
     ) -> None:
         self.record = record
-        self.turns = Turns(mint=mint)
+        self.turns = Turns(mint=mint, first_message=first_message)
         self.requests = Requests(record, hooks, self.turns, self, approval_ms)
         self.runs: dict[str, RunRecord] = {}
         self.ending: dict[str, RunRecord] = {}

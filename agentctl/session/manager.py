@@ -30,8 +30,8 @@ from agentctl.core.words import (
 from agentctl.session.agent_calls import AgentCalls
 from agentctl.session.approval_calls import ApprovalCalls
 from agentctl.session.base import logger
+from agentctl.session.history_calls import HistoryCalls
 from agentctl.session.records import ApprovalRecord, QuestionRecord, RunRecord, SessionRecord
-from agentctl.session.run_calls import RunCalls
 from agentctl.session.session import Session
 from agentctl.session.session_calls import SessionCalls
 from agentctl.session.store import load
@@ -46,7 +46,7 @@ RESTARTED = RunError(
 SHUTDOWN_S = 20.0
 
 
-class Manager(SessionCalls, RunCalls, ApprovalCalls, AgentCalls):
+class Manager(SessionCalls, HistoryCalls, ApprovalCalls, AgentCalls):
     """Use as an async context manager: entering recovers, leaving stops every agent."""
 
     async def __aenter__(self) -> Self:
@@ -59,7 +59,15 @@ class Manager(SessionCalls, RunCalls, ApprovalCalls, AgentCalls):
             group.cancel_scope.cancel()
             await group.__aexit__(None, None, None)
             raise
+        self.background(self._count_closed)
         return self
+
+    async def _count_closed(self) -> None:
+        """How many sessions are kept beside the open ones; their number alone, a page at a time."""
+        after = ""
+        while docs := await self.deps.journal.docs("session", open=False, after_id=after):
+            self.closed_sessions += len(docs)
+            after = docs[-1].id
 
     async def __aexit__(
         self,

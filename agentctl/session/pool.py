@@ -6,7 +6,7 @@ It refuses to know what a session does on its process.
 import asyncio
 import dataclasses
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,10 +76,13 @@ class Pool:
     def count(self) -> int:
         return len(self._agents)
 
-    async def acquire(self, wanted: Wanted) -> tuple[AgentProcess, Connection]:
+    async def acquire(
+        self, wanted: Wanted, found: Callable[[AgentProcess], Awaitable[None]]
+    ) -> tuple[AgentProcess, Connection]:
         """A ready process for a session: the named one, a shared one, or a new one.
 
-        A caller that gives up while it starts leaves none behind.
+        `found` is told of it before it is ready. A caller that gives up while it starts leaves none
+        behind.
 
         Raises:
             AgentctlError: the entry, its command or its handshake failed.
@@ -88,6 +91,7 @@ class Pool:
             agent = await self._find(wanted)
             agent.members.add(wanted.session_id)
             try:
+                await found(agent)
                 connection = await agent.ready()
             except BaseException:
                 await self.give_up(agent, wanted.session_id)

@@ -17,6 +17,9 @@ from agentctl.journal.store import Doc
 class JournalPort(Protocol):
     """The part of the journal that lifecycles need."""
 
+    @property
+    def head(self) -> int: ...
+
     async def append(
         self, events: Sequence[Event], docs: Sequence[Doc] = (), *, vital: bool = False
     ) -> None: ...
@@ -56,6 +59,10 @@ class Entries(Protocol):
 
     def prepare(self, entry: Entry, spec: SessionSpec, *, policy: Policy, rules: bool) -> Prepared:
         """Fills the entry's templates. Raises Refused (not installed, env missing) or Invalid."""
+        ...
+
+    def carried(self, entry: Entry, workspace: str) -> Sequence[str]:
+        """Files of the workspace that set up this agent, relative to it. Blocks: use a thread."""
         ...
 
     def adapter(self, protocol: str) -> ProtocolAdapter:

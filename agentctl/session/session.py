@@ -68,6 +68,8 @@ class Session:
             expose_reasoning=deps.expose_reasoning,
             keep_raw=deps.keep_raw,
             approval_ms=deps.limits.approval_ms,
+            # Numbers of messages without an id do not come back after a restart.
+            first_message=deps.journal.head + 1 if record.prompted else 1,
         )
         self.driver = Driver(self)
         self.ending = Ending(self)

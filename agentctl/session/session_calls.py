@@ -168,6 +168,7 @@ class SessionCalls(SessionReads):
         self._refuse_many()
         self._free_key(record.key)
         record.closed_at, record.close_when_done = None, False
+        self.closed_sessions -= 1
         return self.adopt(record)
 
     async def _adopt_native(self, entry_id: str, native: str, spec: SessionSpec | None) -> Session:
@@ -305,6 +306,7 @@ class SessionCalls(SessionReads):
             await self._delete_native(record)
         await self.close_session(record.id, reason="deleted")
         await self.deps.journal.forget_session(record.id)
+        self.closed_sessions -= 1
 
     async def _delete_native(self, record: SessionRecord) -> None:
         session = self.sessions.get(record.id)

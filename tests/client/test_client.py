@@ -101,10 +101,6 @@ def test_importing_the_client_keeps_grpc_from_hooking_forks() -> None:
 
 
 CALLS: dict[str, Callable[[AgentCtl], Awaitable[Any]]] = {
-    "sessions.messages": lambda c: c.sessions.messages("ses_1"),
-    "sessions.mcp_status": lambda c: c.sessions.mcp_status("ses_1"),
-    "sessions.compact": lambda c: c.sessions.compact("ses_1"),
-    "sessions.unrevert": lambda c: c.sessions.unrevert("ses_1"),
     "artifacts.list": lambda c: c.artifacts.list(kinds=["diff"]),
     "artifacts.get": lambda c: c.artifacts.get("art_1"),
     "tools.list": lambda c: c.tools.list("ses_1"),

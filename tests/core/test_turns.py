@@ -84,6 +84,14 @@ def test_a_run_begun_by_us_is_the_one_that_the_prompt_opens() -> None:
     assert t.open_runs == []
 
 
+def test_a_prompt_that_was_given_up_before_it_was_written_opens_nothing() -> None:
+    t = turns()
+    t.begin("run_x")
+    assert completes(t.end("run_x", Outcome.FAILED)) == [("run_x", Outcome.FAILED)]
+    assert t.apply(start()) == []
+    assert t.open_runs == []
+
+
 @pytest.mark.proves("T3")
 def test_a_turn_that_the_agent_begins_is_a_run_of_its_own() -> None:
     t = turns()

@@ -12,12 +12,12 @@ import anyio
 
 from agentctl.client import AgentCtl
 from agentctl.config import Settings
-from agentctl.core.adapter import NativeSession, NativeSessionId
+from agentctl.core.adapter import HistoryPage, NativeSession, NativeSessionId
 from agentctl.core.errors import NotFound
-from agentctl.core.events import PermissionRequest, QuestionRequest
-from agentctl.core.parts import Choice
+from agentctl.core.events import Message, PermissionRequest, QuestionRequest
+from agentctl.core.parts import Choice, McpServerState
 from agentctl.core.spec import Entry, PromptSpec, SessionSpec
-from agentctl.core.words import AgentState, RunState
+from agentctl.core.words import AgentState, McpState, RunState
 from agentctl.rpc.ports import DaemonFacts, Discover
 from agentctl.rpc.server import Server
 from agentctl.session.api import ManagerApi
@@ -59,6 +59,11 @@ class FakeManager:
             "update_session": SESSION,
             "close_session": SESSION,
             "delete_session": None,
+            "compact_session": RunCreated(RUN, position=1),
+            "messages": (SESSION, HistoryPage((Message("m1"),), before="p2")),
+            "revert": SESSION,
+            "unrevert": SESSION,
+            "mcp_status": [McpServerState("files", McpState.CONNECTED)],
             "create_run": RunCreated(RUN, position=2),
             "get_run": RUN,
             "list_runs": ([RUN], ""),

@@ -175,7 +175,6 @@ NOT_SERVED: list[Call] = [
     lambda c: c.artifacts.list(),
     lambda c: c.stats.get(),
     lambda c: c.models.list(),
-    lambda c: c.sessions.revert("ses_1", "m"),
     lambda c: c.approvals.put_rule("ses_1", v1.Rule()),
     lambda c: anext(aiter(c.sessions.export("ses_1"))),
     lambda c: anext(aiter(c.artifacts.download("art_1"))),

@@ -65,6 +65,10 @@ class Spy:
         self.full = False
         self.dead = False
 
+    @property
+    def head(self) -> int:
+        return self.journal.head
+
     async def append(
         self, events: Sequence[Event], docs: Sequence[Doc] = (), *, vital: bool = False
     ) -> None:
@@ -92,6 +96,7 @@ class FakeEntries:
     protocol: FakeProtocol
     entries: dict[str, Entry]
     fails: Exception | None = None
+    carries: tuple[str, ...] = ()
 
     def get(self, entry_id: str) -> Entry:
         entry = self.entries.get(entry_id)
@@ -105,6 +110,9 @@ class FakeEntries:
         if self.fails is not None:
             raise self.fails
         return Prepared(("fake", entry.id), dict(spec.env), spec.workspace)
+
+    def carried(self, entry: Entry, workspace: str) -> Sequence[str]:
+        return self.carries
 
     def adapter(self, protocol: str) -> ProtocolAdapter:
         return self.protocol

@@ -156,7 +156,8 @@ async def test_a_death_in_the_start_fails_all_who_wait_at_once(tmp_path: Path) -
             for session in sessions:
                 group.start_soon(wait, session)
             await home.protocol.starting()
-            await anyio.wait_all_tasks_blocked()
+            pool = home.manager.pool
+            await home.until(lambda: sum(len(a.members) for a in pool._agents.values()) == 3)
             held.set()
         assert sorted(failed) == sorted(sessions)
         assert home.protocol.entered == 1

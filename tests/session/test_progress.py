@@ -7,7 +7,8 @@ import pytest
 from agentctl.core.events import AgentStatus
 from agentctl.core.ids import NativeSessionId
 from agentctl.core.spec import SessionSpec
-from agentctl.core.words import AgentState
+from agentctl.core.words import AgentState, EventType
+from agentctl.session.hub import Hub, Query
 from tests.session.fakes import FakeAgent
 from tests.session.house import house
 
@@ -47,3 +48,16 @@ async def test_a_resume_tells_when_its_own_conversation_was_made(
             entry_id="fake", native_session_id="native-1-1", spec=spec
         )
         assert told == [made, made]
+
+
+async def test_the_stream_of_a_session_holds_what_its_agent_says_of_itself(tmp_path: Path) -> None:
+    async with house(tmp_path) as home:
+        hub = Hub(home.spy.journal, strip_raw=bytes)
+        session, _, agent = await home.running()
+        await agent.die()
+        await home.until(lambda: AgentState.EXITED in [s.state for s in home.of(AgentStatus)])
+        query = Query(
+            sessions=frozenset({session}), types=frozenset({EventType.AGENT_STATUS}), follow=False
+        )
+        shown = sum([batch.count async for batch in hub.subscribe(query)])
+        assert shown == len(home.of(AgentStatus)) >= 3

@@ -2,8 +2,10 @@
 
 from agentctl import v1
 from agentctl.core.errors import Invalid
+from agentctl.core.events import Event
 from agentctl.rpc.calls import Calls, Context
-from agentctl.rpc.records import native_message, session_message
+from agentctl.rpc.convert import to_message
+from agentctl.rpc.records import native_message, part, session_message
 from agentctl.rpc.requests import (
     create_session,
     need,
@@ -123,3 +125,37 @@ class SessionsService:
         session_id = need(request.session_id, "session_id")
         await self._calls.change(self._manager.delete_session(session_id, native=request.native))
         return v1.DeleteSessionResponse()
+
+    async def compact(
+        self, request: v1.CompactSessionRequest, context: Context
+    ) -> v1.CompactSessionResponse:
+        call = self._manager.compact_session(need(request.session_id, "session_id"))
+        created = await self._calls.change(call)
+        return v1.CompactSessionResponse(run_id=created.run.id)
+
+    async def messages(self, request: v1.MessagesRequest, context: Context) -> v1.MessagesResponse:
+        record, page = await self._manager.messages(
+            need(request.session_id, "session_id"),
+            limit=page_size(request.page_size),
+            before=request.page_token,
+        )
+        events = [
+            to_message(Event(each, session_id=record.id, session_key=record.key or None), "")
+            for each in page.payloads
+        ]
+        return v1.MessagesResponse(events=events, next_page_token=page.before)
+
+    async def revert(self, request: v1.RevertSessionRequest, context: Context) -> v1.Session:
+        session_id = need(request.session_id, "session_id")
+        call = self._manager.revert(session_id, need(request.message_id, "message_id"))
+        return session_message(await self._calls.change(call))
+
+    async def unrevert(self, request: v1.UnrevertSessionRequest, context: Context) -> v1.Session:
+        call = self._manager.unrevert(need(request.session_id, "session_id"))
+        return session_message(await self._calls.change(call))
+
+    async def mcp_status(
+        self, request: v1.McpStatusRequest, context: Context
+    ) -> v1.McpStatusResponse:
+        servers = await self._manager.mcp_status(need(request.session_id, "session_id"))
+        return v1.McpStatusResponse(servers=[part(v1.McpServerState, each) for each in servers])

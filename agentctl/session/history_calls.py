@@ -1,0 +1,77 @@
+"""Owns the calls about a conversation as the agent remembers it: messages, revert, MCP, compact.
+
+It refuses to know how an agent keeps its history; what an agent cannot is answered UNSUPPORTED.
+"""
+
+from collections.abc import Sequence
+
+from agentctl.core.adapter import HistoryConnection, HistoryPage
+from agentctl.core.errors import Refused, Unsupported
+from agentctl.core.ids import NativeSessionId
+from agentctl.core.parts import McpServerState
+from agentctl.core.spec import PromptSpec
+from agentctl.session.records import CreateRun, RunCreated, SessionRecord
+from agentctl.session.run_calls import RunCalls
+from agentctl.session.session import Session
+
+
+class HistoryCalls(RunCalls):
+    async def compact_session(self, session_id: str) -> RunCreated:
+        """Has the agent shorten its context: a run like any other, queued when it is busy."""
+        return await self.create_run(CreateRun(session_id, PromptSpec(compact=True)))
+
+    async def messages(
+        self, session_id: str, *, limit: int = 100, before: str = ""
+    ) -> tuple[SessionRecord, HistoryPage]:
+        """The newest `limit` messages, or the page before one that was seen."""
+        session, history = await self._history(session_id, "show its history")
+        native = NativeSessionId(session.record.native_session_id)
+        return session.record, await history.messages(native, limit=limit, before=before)
+
+    async def revert(self, session_id: str, message_id: str) -> SessionRecord:
+        """Takes back a message and all after it, files included; refused while a run is on."""
+        session, history = await self._history(session_id, "take messages back")
+        self._refuse_busy(session)
+        await history.revert(NativeSessionId(session.record.native_session_id), message_id)
+        return session.record
+
+    async def unrevert(self, session_id: str) -> SessionRecord:
+        session, history = await self._history(session_id, "take messages back")
+        self._refuse_busy(session)
+        await history.unrevert(NativeSessionId(session.record.native_session_id))
+        return session.record
+
+    async def mcp_status(self, session_id: str) -> Sequence[McpServerState]:
+        """The session's MCP servers: asked for where the agent can be, else what it last told."""
+        session = await self.open_session(session_id)
+        agent = session.agent
+        if agent is not None:
+            connection = await agent.ready()
+            if isinstance(connection, HistoryConnection):
+                native = NativeSessionId(session.record.native_session_id)
+                return await connection.mcp_status(native)
+        told = session.ledger.options.mcp_servers
+        if told is None:
+            raise Unsupported(f"{session.record.spec.entry_id} does not tell of its MCP servers.")
+        return told
+
+    async def _history(self, session_id: str, what: str) -> tuple[Session, HistoryConnection]:
+        """A live connection that keeps history; a session at rest is brought back for it."""
+        session = await self.open_session(session_id)
+        if session.agent is None:
+            session.driver.want()
+            await session.driver.wait_settled()
+        agent = session.agent
+        connection = await agent.ready() if agent is not None else None
+        if not isinstance(connection, HistoryConnection):
+            raise Unsupported(f"{session.record.spec.entry_id} cannot {what}.")
+        return session, connection
+
+    @staticmethod
+    def _refuse_busy(session: Session) -> None:
+        if session.ledger.running is not None:
+            raise Refused(
+                f"session {session.id} is busy. Cancel what runs first: agentctl cancel "
+                f"{session.id}",
+                reason="SESSION_BUSY",
+            )
