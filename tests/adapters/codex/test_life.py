@@ -186,8 +186,8 @@ async def test_modes_set_policy_and_sandbox_and_full_access_needs_an_environment
 
 
 async def test_tools_that_must_ask_make_codex_ask_always() -> None:
-    must = {"tools_requiring_permission": ("exec_command",)}
-    async with running(fake(), **must) as (codex, seen):
+    must = ("exec_command",)
+    async with running(fake(), tools_requiring_permission=must) as (codex, seen):
         await codex.new_session(spec())
         await codex.new_session(spec(policy=Policy.ALLOW))
         asking, free = seen.sent("thread/start")
