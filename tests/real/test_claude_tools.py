@@ -147,8 +147,14 @@ async def test_a_background_subagent_outlives_its_turn_and_begins_one_of_the_age
         "run_in_background": True,
     }
     async with begun(claude_home, claude_model) as it:
-        await it.begin(f"CALL Agent {json.dumps(how)}")
-        asked = await it.answer(ONCE)
+        await it.begin(f"CALL Agent {json.dumps(how)} || SLOW 8 250")
+        first = request_of(await it.seen.asked())
+        await it.seen.ended()
+        # The run is over and its approval with it; the helper waits on under a new one.
+        gone = PermissionAnswer(Decision.CANCELLED)
+        await it.connection.answer_permission(first, gone)
+        asked = await it.answer(ONCE, 2)
+        assert request_of(asked) == first
         await it.seen.ended(2)
     agent = next(t for t in it.seen.of(ToolCall) if t.name == "Agent")
     inner = next(e for e in it.seen.events if e.parent_tool_call_id and e.type == "tool_call")

@@ -48,7 +48,7 @@ def asked(view: View, key: NativeRequestId, msg: Json) -> Sequence[AnyDraft]:
     parent = call.parent if call is not None else _parent(view, request)
     turn = call.turn if call is not None else view.turn_of(parent)
     source = as_object(request.get("input"))
-    ask = view.asks[key] = Ask(key, call_id)
+    ask = view.asks[key] = Ask(key, call_id, msg if request.get("agent_id") else None)
     if request.get("tool_name") == "AskUserQuestion":
         ask.questions = questions_of(source)
         payload: Any = QuestionRequest(
@@ -201,6 +201,18 @@ def taken_back(view: View, key: NativeRequestId) -> Sequence[AnyDraft]:
         outcome = QuestionOutcome.CANCELLED
         return (QuestionAnswered(key, outcome, view.session, by=DecidedBy.AGENT),)
     return (PermissionAnswered(key, Decision.CANCELLED, view.session, by=DecidedBy.AGENT),)
+
+
+def asked_again(view: View) -> list[AnyDraft]:
+    """The turn is over, a subagent in the background still waits: from now on outside of any run."""
+    waiting = [(key, ask.message) for key, ask in view.asks.items() if ask.message is not None]
+    return [draft for key, message in waiting for draft in asked(view, key, message)]
+
+
+def outlives(request: Json, result: Json) -> bool:
+    """Whether a request that is open when the turn ends goes on waiting."""
+    cut = as_text(result.get("terminal_reason")).startswith("aborted")
+    return bool(request.get("agent_id")) and not cut
 
 
 def dropped(view: View, call: str) -> list[AnyDraft]:

@@ -36,7 +36,7 @@ from agentctl.core.errors import (
 from agentctl.core.ids import NativeRequestId, NativeSessionId
 from agentctl.core.parts import ContentBlock
 from agentctl.core.spec import PromptSpec, SessionSpec
-from agentctl.core.words import ContentType
+from agentctl.core.words import ContentType, Decision
 from agentctl.process.errors import SpawnFailed
 from agentctl.process.spawn import Process, SpawnSpec
 from agentctl.transport.stdio import open_stdio
@@ -167,6 +167,10 @@ class ClaudeConnection:
     async def answer_permission(self, request: NativeRequestId, answer: PermissionAnswer) -> None:
         asked = self._link.asked.get(request)
         if asked is None or asked.get("tool_name") == "AskUserQuestion":
+            return
+        if request in self._link.asked_again and answer.decision is Decision.CANCELLED:
+            # Its run is over, and with that its approval; the agent waits on under a new one.
+            self._link.asked_again.discard(request)
             return
         await self._answer(request, asks.permission_reply(asked, answer))
 

@@ -11,6 +11,7 @@ import orjson
 
 from agentctl.core.adapter import Launch, Sink
 from agentctl.core.ids import NativeRequestId
+from agentctl_adapters.claude.asks import outlives
 from agentctl_adapters.claude.control import Control, failure
 from agentctl_adapters.claude.translate import ClaudeTranslator, refuses_key
 from agentctl_adapters.common import link
@@ -41,6 +42,8 @@ class ClaudeLink(link.Link):
         self.idle.set()
         self._waiting_for: set[str] = set()
         self._answers: list[Json] = []
+        self.asked_again: set[NativeRequestId] = set()
+        self._asked_in_turn: set[NativeRequestId] = set()
         self._key_source = ""
         self._key_refused = False
 
@@ -82,6 +85,7 @@ class ClaudeLink(link.Link):
         own = as_text(message.get("request_id"))
         if request.get("subtype") == "can_use_tool":
             self.asked[NativeRequestId(own)] = request
+            self._asked_in_turn.add(NativeRequestId(own))
         else:
             said = f"agentctl does not serve {as_text(request.get('subtype'))!r}"
             self.control.post(failure(own, said))
@@ -91,6 +95,7 @@ class ClaudeLink(link.Link):
             case "init":
                 self._key_source = as_text(message.get("apiKeySource")) or self._key_source
                 self._key_refused = False
+                self._asked_in_turn.clear()
             case "api_retry" if not self._key_refused and refuses_key(message, self._key_source):
                 # Ten tries take three minutes, and none of them can help.
                 self._key_refused = True
@@ -99,6 +104,12 @@ class ClaudeLink(link.Link):
                 pass
 
     def _on_result(self, message: Json) -> None:
+        self.asked_again |= {
+            key
+            for key in self._asked_in_turn
+            if key in self.asked and outlives(self.asked[key], message)
+        }
+        self._asked_in_turn.clear()
         if not self._waiting_for and message.get("is_error"):
             self.refusal = "; ".join(as_words(message.get("errors"))) or self.refusal
         uuids: list[Any] = as_words(message.get("user_message_uuids"))

@@ -281,6 +281,8 @@ class ClaudeTranslator:
             drafts += self._now(
                 Error(lost.code, lost.message, lost.recoverable, lost.detail_json), msg
             )
+        if ends and outcome is not Outcome.CANCELLED:
+            ends += asks.asked_again(view)
         return [*drafts, *self._tools.outlive(msg), *ends]
 
     def _retry(self, msg: Json) -> Drafts:

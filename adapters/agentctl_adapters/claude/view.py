@@ -59,10 +59,14 @@ class Task:
 
 @dataclass(slots=True)
 class Ask:
-    """A can_use_tool request that nobody has answered. `questions` make it a question."""
+    """A can_use_tool request that nobody has answered. `questions` make it a question.
+
+    `message` is kept of a subagent's: it may outlive the turn, and is asked again then.
+    """
 
     request: NativeRequestId
     call: str | None
+    message: dict[str, Any] | None = None
     questions: list[Question] | None = None
     always: bool = False
 

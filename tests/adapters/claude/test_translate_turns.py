@@ -10,12 +10,14 @@ from agentctl.core.events import (
     ContextWindow,
     Error,
     MessageChunk,
+    PermissionRequest,
+    PermissionResolved,
     RateLimit,
     RunStatus,
     SessionOptions,
     SessionStatus,
 )
-from agentctl.core.words import Origin, Outcome, RunChange, SessionChange
+from agentctl.core.words import Decision, Origin, Outcome, RunChange, SessionChange
 from tests.adapters.claude.talk import Talk, shown
 from tests.replaying import one, payloads
 
@@ -290,3 +292,20 @@ def test_a_death_ends_what_is_open_and_a_later_process_starts_afresh() -> None:
     talk.end(talk.begin())
     talk.finish()
     assert [type(e.payload) for e in talk.events].count(Complete) == 2
+
+
+@pytest.mark.proves("A1", "M7")
+def test_a_background_subagents_request_outlives_the_turn_outside_of_any_run() -> None:
+    talk = Talk()
+    uuid = talk.begin()
+    talk.tool("agent", "Agent", prompt="p")
+    talk.result("agent", "launched", told={"status": "async_launched"})
+    talk.tool("inner", command="ls", parent="agent")
+    talk.leave("inner", agent_id="k")
+    talk.end(uuid)
+    first, second = (e for e in talk.events if isinstance(e.payload, PermissionRequest))
+    assert (first.run_id, second.run_id, second.after_run_id) == ("run_1", None, "run_1")
+    assert second.parent_tool_call_id == "agent"
+    talk.answer(behavior="allow")
+    told = [(r.approval_id, r.decision) for r in payloads(talk.events, PermissionResolved)]
+    assert told == [("apr_1", Decision.CANCELLED), ("apr_2", Decision.APPROVED)]
