@@ -218,6 +218,7 @@ class Served:
 async def serving(
     home: Home,
     model: Model,
+    /,
     *,
     without: Sequence[str] = (),
     shell: Row | None = None,

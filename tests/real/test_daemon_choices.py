@@ -1,5 +1,7 @@
 """Modes and models of the real Gemini CLI: chosen for a session, for a prompt, and in mid-session."""
 
+import json
+
 import pytest
 
 from tests.real.harness import Home, Model
@@ -74,6 +76,22 @@ async def test_a_model_is_switched_in_a_session_and_for_a_prompt(
         "gemini-2.5-flash-lite",
     ]
     assert (await daemon.client.sessions.get(session.session_id)).model == "gemini-2.5-flash-lite"
+
+
+async def test_an_overlay_home_brings_our_settings_and_leaves_the_users_alone(
+    home: Home, gemini_model: Model
+) -> None:
+    path = home.home / ".gemini" / "settings.json"
+    settings = json.loads(path.read_text())
+    # Without this setting Gemini shows no output of its commands.
+    del settings["tools"], settings["general"]
+    path.write_text(json.dumps(settings))
+    async with serving(home, gemini_model, home="overlay") as served:
+        session = await served.session(policy="allow")
+        turn = await served.ask(session, TOUCH)
+        assert "done" in turn.tool()["output_delta"]
+    assert json.loads(path.read_text()) == settings
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 
 @pytest.mark.proves("P1")
