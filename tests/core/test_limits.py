@@ -68,6 +68,7 @@ def test_a_cut_block_tells_its_full_size() -> None:
     assert (block.data, block.size, block.truncated) == (None, BIG, True)
 
 
+@pytest.mark.proves("E5")
 def test_a_replaced_output_keeps_its_end() -> None:
     (event,) = bound(Event(ToolUpdate("c", output_replace="a" * BIG + "end")))
     assert isinstance(event.payload, ToolUpdate)

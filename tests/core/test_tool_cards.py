@@ -49,6 +49,7 @@ def test_the_first_word_about_a_tool_may_be_its_end() -> None:
     assert one(events, ToolUpdate) == ToolUpdate("c", ToolStatus.FAILED, error="outside")
 
 
+@pytest.mark.proves("E2")
 def test_a_final_status_is_final_and_later_words_only_add() -> None:
     t = opened()
     call(t)

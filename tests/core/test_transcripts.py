@@ -19,7 +19,7 @@ WITH_GOLDEN = (
 )
 
 
-@pytest.mark.proves("T1", "M1", "M4", "M5", "M9", "A3")
+@pytest.mark.proves("T1", "M1", "M4", "M5", "M9", "A3", "E1", "E3")
 @pytest.mark.parametrize("path", ACP, ids=ACP_IDS)
 def test_every_recorded_conversation_keeps_every_promise(path: Path) -> None:
     assert broken(replayed(lines_of(path))) == []

@@ -101,7 +101,7 @@ def test_a_turn_that_the_agent_begins_is_a_run_of_its_own() -> None:
     assert t.open_runs == ["run_x", "run_1"]
 
 
-@pytest.mark.proves("T1")
+@pytest.mark.proves("T1", "E1")
 def test_a_run_ends_once_however_often_the_agent_says_so() -> None:
     t = turns()
     t.apply(start())
@@ -348,7 +348,7 @@ def test_an_expiry_is_told_as_such_with_its_reason_and_rule() -> None:
     )
 
 
-@pytest.mark.proves("A8")
+@pytest.mark.proves("A8", "E3")
 def test_a_question_is_answered_once() -> None:
     t = turns()
     t.apply(start())

@@ -74,6 +74,7 @@ ENTRY = [
 ]  # fmt: skip
 
 
+@pytest.mark.proves("R1")
 @pytest.mark.parametrize(("text", "shown"), SYNTAX + TOP)
 def test_a_bad_file_is_told_with_line_column_and_field(text: str, shown: str) -> None:
     _, problems = check(text, "a/agents.json")

@@ -55,6 +55,7 @@ async def test_enabling_keeps_what_else_the_record_says(catalog: Catalog, user: 
     assert json.loads(user.read_text())["agents"][1] == {"id": "alpha", "name": "A"}
 
 
+@pytest.mark.proves("R2")
 async def test_an_edit_keeps_unknown_fields_order_and_lay_out(catalog: Catalog, user: Path) -> None:
     await catalog.set_field("mine", "cmd[1]", "--fast")
     assert user.read_text() == HAND_MADE.replace('["/bin/mine"]', '["/bin/mine", "--fast"]')

@@ -40,6 +40,7 @@ def test_the_seed_entries_win_field_by_field_over_the_packaged_ones() -> None:
     assert "GEMINI_API_KEY" in catalog.get("gemini").env_passthrough
 
 
+@pytest.mark.proves("R2")
 def test_an_entry_is_laid_over_the_same_id_below_field_by_field(
     packaged: Path, user: Path, project: Path, write: Write
 ) -> None:
@@ -73,6 +74,7 @@ def test_a_bad_user_file_leaves_the_packaged_entries_and_is_told(
     assert [each.file for each in catalog.problems] == [str(user)]
 
 
+@pytest.mark.proves("R3")
 def test_a_file_that_goes_bad_leaves_its_last_good_version_in_force(
     packaged: Path, user: Path, write: Write
 ) -> None:

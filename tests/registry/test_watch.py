@@ -49,6 +49,7 @@ def removed_and_made(path: Path, text: str) -> None:
     path.write_text(text)
 
 
+@pytest.mark.proves("R3")
 @pytest.mark.parametrize("how", [in_place, renamed_over, removed_and_made])
 async def test_an_edit_by_hand_is_in_force_within_a_second(
     packaged: Path, user: Path, write: Write, how: Callable[[Path, str], None]

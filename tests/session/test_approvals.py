@@ -240,6 +240,7 @@ async def test_what_is_open_when_the_turn_ends_is_answered_to_the_agent_too(
         assert resolved.decision is Decision.CANCELLED
 
 
+@pytest.mark.proves("E7")
 async def test_what_an_agent_is_told_was_durable_before(tmp_path: Path) -> None:
     async with house(tmp_path) as home:
         seen: list[str] = []

@@ -233,7 +233,7 @@ def test_a_notice_is_an_error_only_when_the_agent_calls_it_one(
     assert "Disk: full" in (told.message if kind is Error else told.text)
 
 
-@pytest.mark.proves("M8")
+@pytest.mark.proves("M8", "E4")
 def test_unknown_updates_methods_and_lines_are_noted_and_never_fatal() -> None:
     acp, run = prompted()
     told = acp.update("plan_removed") + acp.hear(method="_x/y", params={"a": 1})
