@@ -11,7 +11,9 @@ import pytest
 from tests.fakes.models.anthropic import AnthropicEndpoint
 from tests.fakes.models.endpoint import in_thread
 from tests.fakes.models.gemini import GeminiEndpoint
+from tests.fakes.models.responses import ResponsesEndpoint
 from tests.real import netns
+from tests.real.codex import configure
 from tests.real.harness import GEMINI, Home, Model, make_home
 from tests.real.served import Cli, Served, serving
 
@@ -62,6 +64,21 @@ def claude_model() -> Generator[Model]:
     """A scripted Anthropic API in a thread of its own."""
     with in_thread(AnthropicEndpoint()) as url:
         yield Model(url)
+
+
+@pytest.fixture
+def responses() -> Generator[Model]:
+    """A scripted Responses API in a thread of its own."""
+    with in_thread(ResponsesEndpoint()) as url:
+        yield Model(url)
+
+
+@pytest.fixture
+def codex_home(tmp_path: Path, responses: Model) -> Home:
+    """A private home whose settings name the scripted API."""
+    home = make_home(tmp_path)
+    configure(home, responses)
+    return home
 
 
 @pytest.fixture

@@ -96,6 +96,15 @@ class Seen:
     def tool_ends(self) -> list[ToolUpdate]:
         return [u for u in self.of(ToolUpdate) if u.status is not None]
 
+    def output(self, call: str) -> str:
+        """What a tool has put out."""
+        text = ""
+        for update in [u for u in self.of(ToolUpdate) if u.tool_call_id == call]:
+            if update.output_replace is not None:
+                text = update.output_replace
+            text += update.output_delta or ""
+        return text
+
     def sent(self, method: str) -> list[dict[str, Any]]:
         """Params of what we called, in order."""
         return [m.get("params", {}) for m in self._sent() if m.get("method") == method]
