@@ -10,13 +10,16 @@ PATHS := agentctl adapters registry tests bench tools
 PIP := pip>=25.1
 
 $(VENV)/run.stamp: pyproject.toml requirements.lock
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(PIP)'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e .
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "agentctl needs Python 3.11 or newer, this is " + sys.version.split()[0] + ": make PYTHON=python3.12 …")'
+	@echo 'Installing agentctl and what it needs into $(VENV) (once, about half a minute) …'
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(PIP)'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e .
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/run.stamp
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e . --group dev
+	@echo 'Installing what the tests need into $(VENV) (once) …'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e . --group dev
 	@touch $@
 
 # Starts the daemon, runs one prompt on the built-in demo agent, and says how to go on.
@@ -28,11 +31,15 @@ test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest
 
 # The real agents from npm against scripted models, cut off from every network.
-test-real: $(VENV)/dev.stamp tests/real/node_modules/.stamp
+test-real: $(VENV)/dev.stamp tests/real/node_modules/.stamp examples/node/node_modules/.stamp
 	$(BIN)/python -m tests.real.netns -- $(abspath $(BIN))/python -m pytest -m real tests/real
 
 tests/real/node_modules/.stamp: tests/real/package-lock.json
 	cd tests/real && npm ci --no-fund --no-audit
+	@touch $@
+
+examples/node/node_modules/.stamp: examples/node/package-lock.json
+	cd examples/node && npm ci --no-fund --no-audit
 	@touch $@
 
 lint: $(VENV)/dev.stamp
@@ -53,4 +60,4 @@ bench: $(VENV)/dev.stamp
 	$(BIN)/python -m bench
 
 clean:
-	rm -rf $(VENV) tests/real/node_modules build dist
+	rm -rf $(VENV) tests/real/node_modules examples/node/node_modules build dist
