@@ -6,6 +6,7 @@ stand in `result` or, where that is missing, in `errors`. An API failure calls i
 
 import orjson
 
+from agentctl.core.events import Error
 from agentctl.core.parts import RunError
 from agentctl.core.words import Outcome
 from agentctl_adapters.common.shapes import Json, as_object, as_text, as_words, number
@@ -32,6 +33,7 @@ _ADVICE = {
     "LIMIT_REACHED": "raise it in the entry, or prompt again to go on",
     "AGENT_FAILED": "prompt again",
 }
+_UNKNOWN_MODEL = "[claude-code:unrecognized_model]"
 _FOR_GOOD = frozenset({"AUTH_REQUIRED", "INVALID_MODEL", "CONTEXT_FULL"})
 
 
@@ -87,6 +89,18 @@ def outcome_of(
     status = number(result.get("api_error_status"))
     code = code_of("", status) if reason == "api_error" else "AGENT_FAILED"
     return Outcome.FAILED, reason or stop, run_error(code, said)
+
+
+def of_stderr(line: str) -> Error | None:
+    """The one line of stderr that says more than a log: a model that the CLI does not know."""
+    if not line.startswith(_UNKNOWN_MODEL):
+        return None
+    try:
+        model = as_text(as_object(orjson.loads(line[len(_UNKNOWN_MODEL) :])).get("model"))
+    except ValueError:
+        model = ""
+    words = f"Claude Code does not know the model {model!r}: its context size and cost are guesses"
+    return Error("INVALID_MODEL", words)
 
 
 def retry_words(msg: Json) -> str:

@@ -141,7 +141,9 @@ class ClaudeTranslator:
             case "stderr":
                 line = (frame.raw or "")[:LOG_CHARS]
                 self._stderr.append(line)
-                return (Draft(Log(LogStream.STDERR, line)),)
+                warning = errors.of_stderr(line)
+                more = self._now(warning, {}) if warning is not None else _NONE
+                return (Draft(Log(LogStream.STDERR, line)), *more)
             case "spawn":
                 self._stderr.clear()
                 self._reset()

@@ -22,6 +22,7 @@ from tests.adapters.claude.claude_harness import (
     spec,
     text,
 )
+from tests.fakes.claude.claude import FAULTS
 
 pytestmark = pytest.mark.anyio
 OLD = NativeSessionId("44444444-4444-4444-8444-444444444444")
@@ -228,3 +229,9 @@ async def test_root_is_told_why_it_may_not_bypass_permissions(
     sandbox = {"IS_SANDBOX": "1"}
     async with faulty(tmp_path, Seen(), env=sandbox) as connection:
         await connection.new_session(spec(tmp_path, mode="bypassPermissions"))
+
+
+def test_every_fault_of_the_fake_is_met_in_a_test() -> None:
+    source = Path(__file__).read_text(encoding="utf-8")
+    unmet = [name for name in FAULTS if f"={name}" not in source and f'"{name}"' not in source]
+    assert unmet == []

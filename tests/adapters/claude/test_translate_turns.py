@@ -254,6 +254,17 @@ def test_settings_that_were_set_are_told() -> None:
     assert told == [("claude-opus", None), (None, "plan"), ("haiku", None)]
 
 
+@pytest.mark.proves("S8")
+def test_a_model_that_the_program_does_not_know_is_a_warning() -> None:
+    talk = Talk()
+    talk.begin()
+    line = '[claude-code:unrecognized_model] {"model":"mine","query_source":"sdk"}'
+    talk.frame(Frame("stderr", raw=line))
+    talk.frame(Frame("stderr", raw="[claude-code:unrecognized_model] nonsense"))
+    first, _ = payloads(talk.events, Error)
+    assert first.code == "INVALID_MODEL" and "'mine'" in first.message and first.recoverable
+
+
 @pytest.mark.proves("M5")
 def test_frames_that_compaction_repeats_are_history() -> None:
     talk = Talk()
