@@ -95,7 +95,7 @@ async def _talking(
     async with await http_client(target) as http, anyio.create_task_group() as group:
         api = Api(http, link, launch)
         version = await version_of(api, launch)
-        roster = Roster()
+        roster = Roster(everyone=own)
         refetch = Refetch(api, link, roster, translator)
         streams = Streams(http, link, roster, refetch, group, pace)
         host = Host(
@@ -119,7 +119,7 @@ async def _talking(
         async def due(key: str) -> None:
             kind, _, rest = key.partition(":")
             session = rest.partition(":")[0]
-            if kind in _LOOK_FIRST and session in roster.roots:
+            if kind in _LOOK_FIRST and session in roster.roots and translator.turns.awaits(key):
                 await refetch.session(session)
 
         group.start_soon(link.run_timers, due)

@@ -136,6 +136,11 @@ class Api:
             raise await self._unanswered(call, error, timeout_s) from error
         return self._answered(call, answer)
 
+    def tell(self, call: Call, answer: Answer) -> None:
+        """Lets the translator see a quiet request and its answer after all, as one that is a refetch."""
+        told = self.open(call.method, call.path, query=call.params, body=call.body, resync=True)
+        self._feed_answer(told, answer)
+
     async def call(self, method: str, path: str, **how: Any) -> Answer:
         """open() and send() in one; `timeout_s` (s) is send()'s, the rest open()'s."""
         timeout_s = how.pop("timeout_s", CALL_TIMEOUT_S)
@@ -184,15 +189,18 @@ class Api:
         ctype = response.headers.get("content-type", "")
         answer = Answer(response.status_code, ctype, _body(response, ctype), response.headers)
         if not call.quiet:
-            hide = call.path.startswith(_WITH_SECRETS)
-            msg = {
-                "id": call.id,
-                "status": answer.status,
-                "ctype": ctype,
-                "response": hidden(answer.body) if hide else answer.body,
-            }
-            self._link.feed(Frame("http_response", msg))
+            self._feed_answer(call, answer)
         return answer
+
+    def _feed_answer(self, call: Call, answer: Answer) -> None:
+        hide = call.path.startswith(_WITH_SECRETS)
+        msg = {
+            "id": call.id,
+            "status": answer.status,
+            "ctype": answer.ctype,
+            "response": hidden(answer.body) if hide else answer.body,
+        }
+        self._link.feed(Frame("http_response", msg))
 
     async def _unanswered(
         self, call: Call, error: Exception, timeout_s: float | None

@@ -83,9 +83,10 @@ class OpenCodeConnection(HistoryCalls):
         offer = await self._prepare(directory, spec)
         chosen = self._chosen(spec, offer)
         body = await self._creation(directory, chosen)
-        told = await self._create(directory, body)
-        native = self._identity(told)
-        await self._opened(native, as_text(told.get("directory")) or directory, chosen)
+        with self._host.roster.expected():
+            told = await self._create(directory, body)
+            native = self._identity(told)
+            await self._opened(native, as_text(told.get("directory")) or directory, chosen)
         if (default := self._host.launch.entry.default_model) and not chosen.model:
             text = f"the default model {default} is not offered here: the server's own is used"
             self._warn(native, "INVALID_MODEL", text)
@@ -118,16 +119,17 @@ class OpenCodeConnection(HistoryCalls):
 
     async def fork_session(self, native: NativeSessionId, spec: SessionSpec) -> NativeSessionId:
         session = self._host.session(native)
-        answer = await self._host.api.call(
-            "POST", f"/session/{native}/fork", directory=session.directory, body={}
-        )
-        if not answer.ok:
-            error = self._host.api.refusal(answer, "fork the session")
-            if isinstance(error, Unsupported):
-                self._host.absent.add(Feature.FORK)
-            raise error
-        fork = self._identity(as_object(answer.body))
-        await self._opened(fork, session.directory, session.chosen)
+        with self._host.roster.expected():
+            answer = await self._host.api.call(
+                "POST", f"/session/{native}/fork", directory=session.directory, body={}
+            )
+            if not answer.ok:
+                error = self._host.api.refusal(answer, "fork the session")
+                if isinstance(error, Unsupported):
+                    self._host.absent.add(Feature.FORK)
+                raise error
+            fork = self._identity(as_object(answer.body))
+            await self._opened(fork, session.directory, session.chosen)
         return fork
 
     async def close_session(self, native: NativeSessionId) -> None:

@@ -4,16 +4,22 @@ In that order, so that what was said meanwhile is told before its turn ends; the
 difference. A server that lacks one of these routes is asked for the others.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+import anyio
 
 from agentctl.core.errors import AgentctlError
 from agentctl_adapters.opencode.client import Api
 from agentctl_adapters.opencode.link import ServerLink
 from agentctl_adapters.opencode.roster import Roster
+from agentctl_adapters.opencode.shapes import as_object, status_of
 from agentctl_adapters.opencode.translate import OpenCodeTranslator
 
 # The reader of events waits meanwhile: a server that hangs must not hold it up for long.
 REFETCH_TIMEOUT_S = 10.0
+# A turn shows its prompt some milliseconds before it is busy, and its last word up to 330 ms after.
+LOOKS = 3
+LOOK_PAUSE_S = 0.25
 # A long history is not read again for the end of one turn.
 MESSAGES_ASKED = "100"
 
@@ -45,10 +51,10 @@ class Refetch:
         """What waits for an answer in a directory; for a session that was just resumed."""
         async with self._link.turn:
             await self._ask(directory)
-            await self._get("/session/status", directory)
+            await self._states(directory, [])
             await self._link.deliver()
 
-    async def _look(self, sessions: Iterable[str], directories: Iterable[str]) -> bool:
+    async def _look(self, sessions: Sequence[str], directories: Iterable[str]) -> bool:
         async with self._link.turn:
             before = self._link.told
             for native in sessions:
@@ -58,7 +64,7 @@ class Refetch:
             for native in sessions:
                 await self._get(f"/session/{native}/todo", self._roster.directory_of(native))
             for directory in directories:
-                await self._get("/session/status", directory)
+                await self._states(directory, sessions)
             await self._link.deliver()
             return self._link.told > before
 
@@ -71,6 +77,27 @@ class Refetch:
                 self._roster.directory_of(member),
                 {"limit": MESSAGES_ASKED},
             )
+
+    async def _states(self, directory: str, sessions: Sequence[str]) -> None:
+        """Who is busy. One that is not, and has not finished either, is looked at again."""
+        call = self._api.open("GET", "/session/status", directory=directory, quiet=True)
+        here = [own for own in sessions if self._roster.directory_of(own) == directory]
+        for look in range(LOOKS):
+            try:
+                answer = await self._api.send(call, REFETCH_TIMEOUT_S)
+            except AgentctlError:
+                return
+            idle = [own for own in here if not _works(answer.body, own) and self._unfinished(own)]
+            if not idle or look == LOOKS - 1:
+                self._api.tell(call, answer)
+                return
+            await anyio.sleep(LOOK_PAUSE_S)
+            for native in idle:
+                await self._messages(native)
+
+    def _unfinished(self, native: str) -> bool:
+        turn = self._book.book.view(native).turn
+        return turn is not None and (turn.last is None or not turn.last.completed)
 
     async def _ask(self, directory: str) -> None:
         self._roster.learn(await self._get("/permission", directory))
@@ -89,3 +116,8 @@ class Refetch:
         except AgentctlError:
             return None
         return answer.body if answer.ok else None
+
+
+def _works(body: object, session: str) -> bool:
+    status = status_of({"status": as_object(body).get(session)})
+    return status.get("type") in ("busy", "retry")

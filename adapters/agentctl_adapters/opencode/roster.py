@@ -4,6 +4,8 @@ A server tells everybody everything: of other clients' sessions nothing is taken
 which session and directory a request was made, because answers find it only there.
 """
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,11 +26,26 @@ _ASKED = frozenset({"permission.asked", "permission.updated", "question.asked"})
 
 @dataclass(slots=True)
 class Roster:
-    """`roots`: session -> the session of ours that it belongs to (itself, or its parent's)."""
+    """`roots`: session -> the session of ours that it belongs to (itself, or its parent's).
 
+    `everyone`: the server is ours alone. `expecting`: sessions of ours are being made right now, whose
+    events may come before their names; what a fork copies is known as copied only when all is seen.
+    """
+
+    everyone: bool = False
+    expecting: int = 0
     roots: dict[str, str] = field(default_factory=dict[str, str])
     directories: dict[str, str] = field(default_factory=dict[str, str])
     asked: dict[str, str] = field(default_factory=dict[str, str])
+
+    @contextmanager
+    def expected(self) -> Generator[None]:
+        """While a session is made."""
+        self.expecting += 1
+        try:
+            yield
+        finally:
+            self.expecting -= 1
 
     def add(self, session: str, directory: str) -> None:
         """A session of ours."""
@@ -64,7 +81,8 @@ class Roster:
             self._ask(properties)
         if not session and kind.startswith("session."):
             session = as_text(info.get("id")) or as_text(properties.get("id"))
-        return not session or session in self.roots
+        known = self.everyone or self.expecting > 0 or session in self.roots
+        return known or not session
 
     def directory_of(self, session: str) -> str:
         root = self.roots.get(session, session)

@@ -93,7 +93,7 @@ class OpenCodeTranslator:
     def __init__(self) -> None:
         self.unknown: Counter[str] = Counter()
         """How often each kind of event came that this version does not know. Beside it the live
-        connection may read `book` (who runs, whose children) and `asks` (what waits for an answer)."""
+        connection may read `book` (who runs, whose children), `asks` and `turns` (what is waited for)."""
         self._stderr: deque[str] = deque(maxlen=STDERR_LINES)
         self._prompts = 0
         self._reset()
@@ -101,11 +101,11 @@ class OpenCodeTranslator:
     def _reset(self) -> None:
         self.book = Book()
         self._tools = Tools(self.book)
-        self._turns = TurnBook(self.book)
+        self.turns = TurnBook(self.book)
         self._offers = Offers(self.book, self._tools)
         self.asks = Asks(self.book, self._tools)
-        self._messages = Messages(self.book, self._turns, self._tools, self._offers)
-        self._resync = Resync(self.book, self._turns, self._messages, self.asks, self._tools)
+        self._messages = Messages(self.book, self.turns, self._tools, self._offers)
+        self._resync = Resync(self.book, self.turns, self._messages, self.asks, self._tools)
         self._parts = self.book.parts
         self._pending: dict[Any, _Ours] = {}
         self._streams = 0
@@ -185,7 +185,7 @@ class OpenCodeTranslator:
                 self._stderr.append(line)
                 return (Draft(Log(LogStream.STDERR, line)),)
             case "timer":
-                return self._turns.timer(frame.raw or "")
+                return self.turns.timer(frame.raw or "")
             case "spawn":
                 settled = self._settled()
                 self._stderr.clear()
@@ -203,7 +203,7 @@ class OpenCodeTranslator:
         for view in [*self.book.views.values()]:
             if any(turn.answered or turn.held for turn in view.turns):
                 drafts += self._messages.flush(view)
-        return [*drafts, *self._turns.settle()]
+        return [*drafts, *self.turns.settle()]
 
     def _line(self, frame: Frame) -> Drafts:
         """A comment of the stream says nothing; anything else that is no JSON is noted."""
@@ -224,7 +224,7 @@ class OpenCodeTranslator:
             case "POST", ["session", own, route] if route in ROUTES:
                 return self._prompt(ours, own, route, body)
             case "POST", ["session", own, "abort"]:
-                return self._turns.aborting(self.book.view(own))
+                return self.turns.aborting(self.book.view(own))
             case "POST", ["session", _, "permissions", own] | ["permission", own, "reply"]:
                 ours.ask = own
                 self.asks.answering(own, body)
@@ -239,11 +239,11 @@ class OpenCodeTranslator:
         view = ours.view = self.book.view(own)
         message = as_text(body.get("messageID"))
         if body.get("noReply") is True:
-            ours.turn = self._turns.silent(view, message)
+            ours.turn = self.turns.silent(view, message)
             return _NONE
         self._prompts += 1
         prompt = blocks_of(route, body)
-        ours.turn, drafts = self._turns.prompted(view, str(self._prompts), message, prompt)
+        ours.turn, drafts = self.turns.prompted(view, str(self._prompts), message, prompt)
         return drafts
 
     def _response(self, msg: Json) -> Drafts:
@@ -266,11 +266,11 @@ class OpenCodeTranslator:
         body = answer_of(msg)
         if not ok:
             refusal = errors.refusal(status, body, page=page and status < 300)
-            return self._turns.refused(view, turn, refusal)
+            return self.turns.refused(view, turn, refusal)
         answer = as_object(body)
         info = as_object(answer.get("info")) or answer
         sync = ours.path[-1] != "prompt_async"
-        return self._turns.answered(view, turn, info if "role" in info else {}, sync=sync)
+        return self.turns.answered(view, turn, info if "role" in info else {}, sync=sync)
 
     def _answered(self, ours: _Ours, body: Any) -> Drafts:
         """An answer that is no prompt's: what may be chosen, and what a refetch finds."""
@@ -320,11 +320,11 @@ class OpenCodeTranslator:
         status = status_of(properties)
         match status.get("type"):
             case "idle":
-                return [*self._messages.flush(view), *self._turns.idle(view, status=True)]
+                return [*self._messages.flush(view), *self.turns.idle(view, status=True)]
             case "busy":
-                return self._turns.busy(view)
+                return self.turns.busy(view)
             case "retry":
-                return [*self._turns.busy(view), *self._retry(view, status, raw)]
+                return [*self.turns.busy(view), *self._retry(view, status, raw)]
             case _:
                 return (_note("The server told a session status that is not known.", raw, view),)
 
@@ -337,7 +337,7 @@ class OpenCodeTranslator:
 
     def _idle(self, properties: Json, _raw: Any) -> Drafts:
         view = self.book.view(session_of(properties))
-        return [*self._messages.flush(view), *self._turns.idle(view, status=False)]
+        return [*self._messages.flush(view), *self.turns.idle(view, status=False)]
 
     def _error(self, properties: Json, raw: Any) -> Drafts:
         session = session_of(properties)
@@ -345,11 +345,11 @@ class OpenCodeTranslator:
         told = as_object(error) or {"name": "UnknownError", "data": {"message": as_text(error)}}
         if not session:
             return (Draft(errors.event_error(told), raw=raw),)
-        return self._turns.failed(self.book.view(session), told)
+        return self.turns.failed(self.book.view(session), told)
 
     def _aborted(self, properties: Json, _raw: Any) -> Drafts:
         view = self.book.view(session_of(properties))
-        return [*self._messages.flush(view), *self._turns.stopped(view)]
+        return [*self._messages.flush(view), *self.turns.stopped(view)]
 
     def _compacted(self, properties: Json, raw: Any) -> Drafts:
         view = self.book.view(session_of(properties))
@@ -362,7 +362,7 @@ class OpenCodeTranslator:
         if view is None:
             return _NONE
         note = _note("The session was deleted on the server.", raw, view)
-        return [*self._turns.absent(view), note]
+        return [*self.turns.absent(view), note]
 
     def _todos(self, properties: Json, _raw: Any) -> Drafts:
         view = self.book.view(session_of(properties))
@@ -379,7 +379,7 @@ class OpenCodeTranslator:
         return _NONE
 
     def _disposed(self, properties: Json, _raw: Any) -> Drafts:
-        return self._turns.disposed(as_text(properties.get("directory")))
+        return self.turns.disposed(as_text(properties.get("directory")))
 
     def _branch(self, properties: Json, raw: Any) -> Drafts:
         branch, directory = as_text(properties.get("branch")), as_text(properties.get("directory"))

@@ -287,6 +287,11 @@ class TurnBook:
                 drafts += self.late_changes(view, view.ended)
         return drafts
 
+    def awaits(self, key: str) -> bool:
+        """Whether a deadline that has come still decides an end."""
+        turn = self._timers.get(key, (None, None))[1]
+        return turn is not None and not turn.over and (turn.held or turn.answered)
+
     def timer(self, key: str) -> Drafts:
         """A deadline passed; it counts only if nothing settled the turn meanwhile."""
         view, turn = self._timers.pop(key, (None, None))
