@@ -1,5 +1,6 @@
 """The real Codex, made hermetic, behind its adapter. Knows neither the daemon nor a test."""
 
+import contextlib
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import psutil
 
 from agentctl.core.adapter import PermissionAnswer
 from agentctl.core.words import Decision
@@ -19,6 +21,7 @@ from tests.real.harness import (
     Model,
     Recipe,
     agent_env,
+    processes_of,
     wait_until_gone,
 )
 
@@ -81,17 +84,39 @@ class Real:
 
 
 @asynccontextmanager
-async def codex(home: Home, model: Model, **how: Any) -> AsyncGenerator[Real]:
+async def codex(
+    home: Home, model: Model, program: str = "codex", **how: Any
+) -> AsyncGenerator[Real]:
     """Starts it; at the end nothing of it is left."""
     env = agent_env(home, model.url, CODEX)
     binaries = f"{NODE_MODULES / '.bin'}:{env['PATH']}"
     seen = Seen()
-    async with running(("codex", "app-server"), seen, env={**env, "PATH": binaries}, **how) as (
+    async with running((program, "app-server"), seen, env={**env, "PATH": binaries}, **how) as (
         connection,
         _,
     ):
         yield Real(connection, seen)
     await wait_until_gone(home)
+
+
+def without_namespaces(home: Home) -> str:
+    """A program that starts Codex where no further user namespace can be made."""
+    (real,) = (NODE_MODULES / "@openai/codex-linux-x64/vendor").glob("*/bin/codex")
+    program = home.root / "codex-confined"
+    forbid = 'echo 0 > /proc/sys/user/max_user_namespaces; exec "$0" "$@"'
+    program.write_text(f"#!/bin/sh\nexec unshare -Ur sh -c '{forbid}' {real} \"$@\"\n")
+    program.chmod(0o755)
+    return str(program)
+
+
+def running_in(home: Home, name: str) -> list[int]:
+    """Pids of the programs of this name that were started with this home."""
+    found: list[int] = []
+    for process in processes_of(home):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if process.name() == name:
+                found.append(process.pid)
+    return found
 
 
 async def until(ready: Callable[[], object]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentctl.core.adapter import QuestionAnswer
-from agentctl.core.errors import AgentFailed, NotFound, Refused
+from agentctl.core.errors import NotFound
 from agentctl.core.events import (
     ContextWindow,
     FileChange,
@@ -33,8 +33,8 @@ from agentctl.core.words import (
     ToolStatus,
 )
 from tests.adapters.codex.harness import key, one_turn, spec, text
-from tests.real.codex import DIRECT, NO, ONCE, SCRIPTED, codex, until
-from tests.real.harness import Home, Model, processes_of
+from tests.real.codex import DIRECT, NO, ONCE, SCRIPTED, codex, running_in, until
+from tests.real.harness import Home, Model
 
 pytestmark = [pytest.mark.anyio, pytest.mark.real]
 
@@ -113,11 +113,11 @@ async def test_a_cancel_ends_the_command_and_the_next_prompt_works(
     async with codex(codex_home, responses) as real:
         session = await real.codex.new_session(spec(codex_home.workspace))
         await real.codex.prompt(session, text("TOOL sleep 61 & echo started; sleep 62"))
-        await until(lambda: _running(codex_home, "sleep"))
+        await until(lambda: running_in(codex_home, "sleep"))
         await real.codex.cancel(session)
         await real.seen.until(real.seen.ends)
         assert real.seen.outcomes() == [Outcome.CANCELLED]
-        await until(lambda: not _running(codex_home, "sleep"))
+        await until(lambda: not running_in(codex_home, "sleep"))
         end = await one_turn(real.codex, real.seen, session, "TOOL echo after")
         assert end.outcome is Outcome.COMPLETED
         assert real.seen.tool_ends()[-1].exit_code == 0
@@ -349,40 +349,6 @@ async def test_a_subagent_speaks_under_its_call(codex_home: Home, responses: Mod
         assert list(real.seen.events) == [session]
         started = [u for u in real.seen.of(ToolUpdate) if u.background]
         assert len(started) <= 1
-
-
-@pytest.mark.proves("S8")
-async def test_an_invalid_config_is_told_and_starts_no_session(
-    codex_home: Home, responses: Model
-) -> None:
-    (codex_home.home / ".codex/config.toml").write_text('model = "unfinished')
-    async with codex(codex_home, responses) as real:
-        with pytest.raises((AgentFailed, Refused)) as failure:
-            await real.codex.new_session(spec(codex_home.workspace))
-        await real.seen.until(real.seen.errors)
-        assert "config.toml" in real.seen.errors()[0].message
-        assert failure.value.reason in ("AGENT_FAILED", "AUTH_REQUIRED")
-
-
-async def test_without_a_login_no_session_starts(codex_home: Home, responses: Model) -> None:
-    (codex_home.home / ".codex/config.toml").write_text("")
-    async with codex(codex_home, responses) as real:
-        with pytest.raises(Refused) as refused:
-            await real.codex.new_session(spec(codex_home.workspace))
-        assert refused.value.reason == "AUTH_REQUIRED"
-
-
-@pytest.mark.proves("P1", "P2")
-async def test_leaving_in_mid_command_leaves_nothing(codex_home: Home, responses: Model) -> None:
-    async with codex(codex_home, responses) as real:
-        session = await real.codex.new_session(spec(codex_home.workspace, environment="container"))
-        await real.codex.prompt(session, text("TOOL setsid sleep 63 & sleep 64"))
-        await until(lambda: _running(codex_home, "sleep"))
-    assert not processes_of(codex_home)
-
-
-def _running(home: Home, name: str) -> list[int]:
-    return [p.pid for p in processes_of(home) if p.name() == name]
 
 
 def _last_mode(options: list[SessionOptions]) -> str | None:

@@ -24,7 +24,7 @@ from agentctl.core.adapter import (
     PermissionAnswer,
     QuestionAnswer,
 )
-from agentctl.core.errors import AgentctlError, AgentFailed, Invalid, Refused, Unsupported
+from agentctl.core.errors import AgentFailed, Invalid, Refused, Unsupported
 from agentctl.core.events import Error
 from agentctl.core.ids import NativeRequestId, NativeSessionId
 from agentctl.core.spec import PromptSpec, SessionSpec
@@ -33,15 +33,14 @@ from agentctl_adapters.codex import modes, params
 from agentctl_adapters.codex.account import Account
 from agentctl_adapters.codex.calls import Calls
 from agentctl_adapters.codex.inbound import Inbound
+from agentctl_adapters.codex.known import Known
 from agentctl_adapters.codex.link import Link
 from agentctl_adapters.codex.probe import sandbox_fault
 from agentctl_adapters.codex.threads import Thread, Threads
-from agentctl_adapters.common.shapes import Json, as_object, as_objects, as_text
+from agentctl_adapters.common.shapes import Json, as_object, as_text
 
 logger = logging.getLogger(__name__)
 
-# Answered from a bundled list; without it a session still works.
-MODELS_TIMEOUT_S = 15.0
 # Resuming reads the whole conversation; starting connects the session's MCP servers in the background.
 THREAD_TIMEOUT_S = 120.0
 # An agent that does not read holds up no cancel and no answer: they stay queued, in order.
@@ -50,7 +49,6 @@ WRITE_TIMEOUT_S = 2.0
 ENDING_TIMEOUT_S = 5.0
 # Good manners are worth no more: the process is ended next, whatever it answers.
 GOODBYE_TIMEOUT_S = 1.0
-MAX_PAGES = 200
 ROWS_A_PAGE = 100
 
 FEATURES = frozenset(
@@ -93,7 +91,7 @@ class CodexConnection:
         self._calls = Calls(launch, link)
         self._account = Account(launch, self._calls)
         self._threads = Threads(link.peer, inbound)
-        self._efforts: dict[str, list[str]] = {}
+        self._known = Known(launch.entry, self._calls)
         self._group: TaskGroup | None = None
         self._sandbox_fault: str | None = None
         self._probed = False
@@ -129,7 +127,7 @@ class CodexConnection:
         with self._calls.alive("before it was ready"):
             await self._link.peer.notify("initialized")
         await self._account.look()
-        await self._list_models()
+        await self._known.look()
 
     def serve(self, group: TaskGroup) -> None:
         """What takes longer than a call may run in this group from now on."""
@@ -154,13 +152,13 @@ class CodexConnection:
 
     async def new_session(self, spec: SessionSpec) -> NativeSessionId:
         await self._account.need()
-        told = params.thread(spec, self._entry)
+        told = params.thread(spec, self._entry, self._known.default_mode)
         return await self._opened("thread/start", told, spec)
 
     async def resume_session(self, native: NativeSessionId, spec: SessionSpec) -> NativeSessionId:
         """thread/resume; what fails is never made anew."""
         await self._account.need()
-        told = params.thread(spec, self._entry, threadId=native, excludeTurns=True)
+        told = self._reopening(native, spec)
         opened = await self._opened("thread/resume", told, spec)
         if opened != native:
             raise AgentFailed(
@@ -171,14 +169,14 @@ class CodexConnection:
 
     async def fork_session(self, native: NativeSessionId, spec: SessionSpec) -> NativeSessionId:
         await self._account.need()
-        told = params.thread(spec, self._entry, threadId=native, excludeTurns=True)
+        told = self._reopening(native, spec)
         return await self._opened("thread/fork", told, spec)
 
     async def list_sessions(self, cwd: str | None) -> Sequence[NativeSession]:
         asked: Json = {"limit": ROWS_A_PAGE}
         if cwd is not None:
             asked["cwd"] = cwd
-        rows = await self._pages("thread/list", asked)
+        rows = await self._known.pages("thread/list", asked)
         return [params.native_session(row) for row in rows if as_text(row.get("id"))]
 
     async def close_session(self, native: NativeSessionId) -> None:
@@ -255,8 +253,9 @@ class CodexConnection:
             await self._inbound.answer_question(request, answer)
 
     async def set_model(self, native: NativeSessionId, model: str) -> None:
-        if self._account.builtin and self._efforts and model not in self._efforts:
-            known = ", ".join(self._efforts)
+        models = self._known.models
+        if self._account.builtin and models and model not in models:
+            known = ", ".join(models)
             raise Invalid(
                 f"{self._entry.id} has no model {model!r}; it has: {known}", reason="INVALID_MODEL"
             )
@@ -340,28 +339,9 @@ class CodexConnection:
         # Its notification may still be on the way.
         self._threads.of(native).in_force(settings)
 
-    async def _list_models(self) -> None:
-        try:
-            with anyio.move_on_after(MODELS_TIMEOUT_S):
-                rows = await self._pages("model/list", {"includeHidden": True})
-                for row in rows:
-                    levels = as_objects(row.get("supportedReasoningEfforts"))
-                    self._efforts[as_text(row.get("model"))] = [
-                        as_text(level.get("reasoningEffort")) for level in levels
-                    ]
-        except AgentctlError as error:
-            logger.debug("%s lists no models: %s", self._entry.id, error)
-
-    async def _pages(self, method: str, asked: Json) -> list[Json]:
-        found: list[Json] = []
-        for _ in range(MAX_PAGES):
-            result = await self._calls.call(method, asked)
-            found += as_objects(result.get("data"))
-            cursor = as_text(result.get("nextCursor"))
-            if not cursor or cursor == asked.get("cursor"):
-                break
-            asked = {**asked, "cursor": cursor}
-        return found
+    def _reopening(self, native: str, spec: SessionSpec) -> Json:
+        again = {"threadId": native, "excludeTurns": True}
+        return params.thread(spec, self._entry, self._known.default_mode, **again)
 
     async def _probe(self, native: NativeSessionId) -> None:
         program = self._launch.argv[0]

@@ -36,8 +36,8 @@ def initialize(version: str) -> Json:
     }
 
 
-def mode_of(spec: SessionSpec, entry: Entry) -> Mode | None:
-    """The mode that is asked for; None leaves the user's own settings in force.
+def mode_of(spec: SessionSpec, entry: Entry, default: str = "") -> Mode | None:
+    """The mode that is asked for, else the default; None leaves the user's own settings in force.
 
     Raises:
         Invalid: no such mode, or one that lifts the sandbox where nothing else confines the agent.
@@ -45,6 +45,8 @@ def mode_of(spec: SessionSpec, entry: Entry) -> Mode | None:
     name = spec.mode
     if not name and entry.tools_requiring_permission and spec.policy is not Policy.ALLOW:
         name = "untrusted"
+    if not name and trusts(spec, entry) and spec.environment not in CONTAINED:
+        name = default
     return named_mode(name, spec, entry) if name and name != modes.PLAN else None
 
 
@@ -62,13 +64,18 @@ def named_mode(name: str, spec: SessionSpec, entry: Entry) -> Mode:
     return mode
 
 
+def trusts(spec: SessionSpec, entry: Entry) -> bool:
+    """Whether the workspace may bring settings of its own."""
+    return entry.trust_workspace if spec.trust_workspace is None else spec.trust_workspace
+
+
 def unconfined(spec: SessionSpec, entry: Entry) -> bool:
     """Whether the agent may go without a sandbox of its own."""
     allowed = entry.protocol_config.get("allow_full_access") is True
     return allowed or spec.environment in CONTAINED
 
 
-def thread(spec: SessionSpec, entry: Entry, **more: Any) -> Json:
+def thread(spec: SessionSpec, entry: Entry, default: str = "", **more: Any) -> Json:
     """Params of thread/start, and with threadId of resume and fork.
 
     Raises:
@@ -78,7 +85,7 @@ def thread(spec: SessionSpec, entry: Entry, **more: Any) -> Json:
     params: Json = {**more, "cwd": spec.workspace}
     if spec.model:
         params["model"] = spec.model
-    if (mode := mode_of(spec, entry)) is not None:
+    if (mode := mode_of(spec, entry, default)) is not None:
         params["approvalPolicy"], params["sandbox"] = mode.approval, mode.sandbox
     if config := _config(spec, entry):
         params["config"] = config
@@ -92,8 +99,7 @@ def _config(spec: SessionSpec, entry: Entry) -> Json:
     if spec.additional_directories:
         roots = list(spec.additional_directories)
         config["sandbox_workspace_write"] = {"writable_roots": roots}
-    trust = entry.trust_workspace if spec.trust_workspace is None else spec.trust_workspace
-    if not trust:
+    if not trusts(spec, entry):
         config["projects"] = {spec.workspace: {"trust_level": "untrusted"}}
     summary = entry.protocol_config.get("reasoning_summary")
     if isinstance(summary, str) and summary:

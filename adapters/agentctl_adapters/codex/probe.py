@@ -24,7 +24,8 @@ _works: set[str] = set()
 
 async def sandbox_fault(program: str, launch: Launch) -> str | None:
     """Why no command can run in the sandbox, in the probe's words; None when they can."""
-    if program in _works:
+    known = f"{program} {launch.env.get('PATH', '')}"
+    if known in _works:
         return None
     argv, cookie = (program, "sandbox", "true"), f"{launch.cookie}.probe"
     spec = SpawnSpec(argv, launch.env, Path(launch.cwd), cookie, stdin_pipe=False)
@@ -40,6 +41,6 @@ async def sandbox_fault(program: str, launch: Launch) -> str | None:
         logger.debug("the sandbox of %s could not be probed: %s", program, error)
         return None
     if end.code == 0:
-        _works.add(program)
+        _works.add(known)
         return None
     return tail or said.decode("utf-8", "replace").strip() or f"exit code {end.code}"

@@ -185,6 +185,17 @@ async def test_modes_set_policy_and_sandbox_and_full_access_needs_an_environment
         assert policy["type"] == "dangerFullAccess"
 
 
+@pytest.mark.parametrize(("chosen", "sandbox"), [("", "workspace-write"), ("read-only", None)])
+async def test_the_entrys_mode_counts_where_the_user_has_chosen_no_sandbox(
+    chosen: str, sandbox: str | None
+) -> None:
+    async with running(fake("plain", chosen), config={"default_mode": "auto"}) as (codex, seen):
+        await codex.new_session(spec())
+        await codex.new_session(spec(trust_workspace=False))
+        started = seen.sent("thread/start")
+        assert [params.get("sandbox") for params in started] == [sandbox, None]
+
+
 async def test_tools_that_must_ask_make_codex_ask_always() -> None:
     must = ("exec_command",)
     async with running(fake(), tools_requiring_permission=must) as (codex, seen):

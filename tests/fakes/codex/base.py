@@ -206,6 +206,7 @@ class Server:
         plain: dict[str, Json] = {
             "model/list": {"data": [{"id": "fake-1", "model": "fake-1"}]},
             "thread/list": {"data": rows, "nextCursor": None},
+            "config/read": {"config": {"sandbox_mode": self.argument or None}},
             "thread/unsubscribe": {},
             "thread/delete": {},
             "account/login/start": {},
