@@ -69,6 +69,18 @@ def test_broken_bytes_of_an_agent_do_not_stop_a_replay(
     assert [row["type"] for row in rows] == ["log", "log"]
 
 
+def test_of_several_clients_of_one_server_the_first_one_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = lines_of(PLAIN)
+    path = tmp_path / "two.jsonl"
+    both = [{**line, "client": name} for line in lines for name in ("A", "B")]
+    path.write_text("".join(json.dumps(line) + "\n" for line in both))
+    replay("acp", [path], json=True)
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["type"] for row in rows] == [e.type for e in replayed(lines)]
+
+
 def test_a_file_that_is_not_there_is_the_callers_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         replay("acp", [tmp_path / "none.jsonl"], json=True)

@@ -159,6 +159,23 @@ async def test_a_call_cancelled_before_it_was_written_is_never_written() -> None
     assert [m.get("method") or m["id"] for m in wire.sent] == ["first", 5]
 
 
+async def test_an_answer_can_be_queued_without_waiting_for_the_pipe() -> None:
+    wire = Wire()
+    wire.hold()
+    with anyio.fail_after(PATIENCE_S):
+        wire.peer.queue_result("x", {"y": 1})
+        wire.peer.queue_error(0, -32601, "no such method")
+        assert wire.sent == []
+        wire.gate.set()
+        await wire.peer.flush()
+    result = {"jsonrpc": "2.0", "id": "x", "result": {"y": 1}}
+    error = {"code": -32601, "message": "no such method"}
+    assert wire.sent == [result, {"jsonrpc": "2.0", "id": 0, "error": error}]
+    wire.peer.fail_all(PeerGone("it died"))
+    with pytest.raises(PeerGone):
+        wire.peer.queue_result("x", {})
+
+
 async def test_cancelling_a_started_call_forgets_it() -> None:
     wire = Wire()
     with anyio.fail_after(PATIENCE_S):

@@ -6,13 +6,13 @@ that one alive. What is read here is the file system; nothing is started.
 
 import os
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 _SCRIPT_HEAD_BYTES = 128
 KEYS = ("CODEX_API_KEY", "OPENAI_API_KEY")
 """Variables that other ways to run Codex take a key from; the app-server reads none of them."""
+_TEMPORARY = "/tmp"
 _STORE = "cli_auth_credentials_store"
 
 
@@ -55,7 +55,7 @@ def home_of(env: Mapping[str, str]) -> Path:
 
 def is_temporary(home: Path, env: Mapping[str, str]) -> bool:
     """Whether Codex takes its home for a temporary one, where its sandbox refuses to work."""
-    temporary = Path(env.get("TMPDIR") or tempfile.gettempdir()).resolve()
+    temporary = Path(env.get("TMPDIR") or _TEMPORARY).resolve()
     return temporary in (home.resolve(), *home.resolve().parents)
 
 

@@ -15,6 +15,7 @@ from agentctl.core.parts import (
     Model,
     PromptCapabilities,
     Setting,
+    SlashCommand,
 )
 from agentctl.core.words import McpState
 from agentctl_adapters.codex import modes
@@ -24,6 +25,10 @@ from agentctl_adapters.common.shapes import Json, as_object, as_objects, as_text
 Drafts = list[AnyDraft]
 
 EFFORT = "reasoning_effort"
+COMMANDS = (
+    SlashCommand("compact", "Shortens the context to a summary"),
+    SlashCommand("review", "Reviews the uncommitted changes", "what to look at"),
+)
 NOT_GRANTED = "SETTING_NOT_GRANTED"
 _SERVERS = {
     "starting": McpState.CONNECTING,
@@ -56,6 +61,7 @@ class Offers:
         """A thread was started, resumed or forked."""
         told = self._in_force(thread, result, asked)
         told.models = list(self.models) or None
+        told.commands = list(COMMANDS)
         told.prompt_capabilities = PromptCapabilities(image=True, embedded_context=False)
         servers = as_object(as_object(asked.get("config")).get("mcp_servers"))
         if servers:

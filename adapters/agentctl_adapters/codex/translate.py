@@ -102,6 +102,7 @@ class CodexTranslator:
     def _reset(self) -> None:
         self._book = Book()
         self._ours: dict[NativeRequestId, _Ours] = {}
+        self._renews = False
         self._interrupts: dict[NativeRequestId, Thread] = {}
         self._asks = Asks(self._book)
         self._tools = tools.Tools(self._book)
@@ -254,6 +255,9 @@ class CodexTranslator:
             return self._review(thread, result)
         if ours.method == "model/list":
             self._offers.listed(result)
+        elif ours.method == "account/read":
+            account = as_object(result.get("account"))
+            self._renews = account.get("type") == "chatgpt"
         return _NONE
 
     def _refused(self, ours: _Ours, error: Json, msg: Json) -> Drafts:
@@ -355,13 +359,16 @@ class CodexTranslator:
             if turn is not None and not turn.child:
                 turn.error = error_of(error)
                 return _NONE
-            told = error_of(error)
-            event = Error(told.code, told.message, told.recoverable, told.detail_json)
+            failed = error_of(error)
+            event = Error(failed.code, failed.message, failed.recoverable, failed.detail_json)
             return (thread.draft(event, turn, msg),)
         drafts = self._turns.broken(thread, turn)
-        if self._live and turn is not None and is_refused_key(error):
+        told = retry_of(error)
+        # A login of ChatGPT's is renewed by Codex itself, after a first refusal.
+        hopeless = is_refused_key(error) and not (self._renews and (told.attempt or 0) < 2)
+        if self._live and turn is not None and hopeless:
             return [*drafts, *self._turns.give_up(thread, turn, error_of(_cause(error)))]
-        return [*drafts, thread.draft(retry_of(error), turn, msg)]
+        return [*drafts, thread.draft(told, turn, msg)]
 
 
 def _turn(params: Json) -> Json:

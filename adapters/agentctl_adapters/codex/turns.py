@@ -27,9 +27,9 @@ IDLE_MS = 5_000
 # How often a turn is looked at for a sign of life.
 QUIET_MS = 60_000
 # Looks without one until a person is told, and until the turn is given up: the longest thinking
-# without a word is minutes, while a model that took the request and never answers is silent for ever.
+# without a word is half an hour, while a model that took the request and never answers is silent for ever.
 QUIET_LOOKS_TO_TELL = 2
-QUIET_LOOKS_TO_END = 30
+QUIET_LOOKS_TO_END = 60
 
 _OUTCOMES = {
     "completed": Outcome.COMPLETED,
