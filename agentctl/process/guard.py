@@ -112,8 +112,8 @@ def become_agent(
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != guard:
             os._exit(127)
-        # Python ignores SIGPIPE, and what is ignored stays ignored over exec.
-        for number in (*STOP_SIGNALS, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
+        # What is ignored stays ignored over exec: by Python SIGPIPE, by `daemon &` of a script SIGQUIT.
+        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.execvpe(argv[0], argv, given_environment())
