@@ -2,7 +2,7 @@
 
 A turn begins by our turn/start (its answer names it, or turn/started does first), by something else that
 we asked for (compaction, review, a shell command), or by itself. It ends by turn/completed alone; where
-that never comes, a thread that stays idle ends it, and live also a silence that is too long to be work.
+that never comes, a thread that stays idle ends it. A long silence is told and ends nothing.
 """
 
 from collections.abc import Sequence
@@ -26,10 +26,9 @@ Drafts = list[AnyDraft]
 IDLE_MS = 5_000
 # How often a turn is looked at for a sign of life.
 QUIET_MS = 60_000
-# Looks without one until a person is told, and until the turn is given up: the longest thinking
-# without a word is half an hour, while a model that took the request and never answers is silent for ever.
+# Looks without one until a person is told, once. Codex waits for a model that took the request and never
+# answers without any limit of its own; nothing ends it here, for long thinking looks the same.
 QUIET_LOOKS_TO_TELL = 2
-QUIET_LOOKS_TO_END = 60
 
 _OUTCOMES = {
     "completed": Outcome.COMPLETED,
@@ -182,9 +181,6 @@ class Turns:
         turn.seen = lived
         again: Drafts = [StartTimer(TimerKey(f"quiet {thread.id} {turn.id}"), QUIET_MS)]
         minutes = turn.silent * QUIET_MS // 60_000
-        if turn.silent >= QUIET_LOOKS_TO_END:
-            words = f"The model has not said a word for {minutes} minutes; prompt again."
-            return self.give_up(thread, turn, RunError(SILENT, words, recoverable=True))
         if turn.silent == QUIET_LOOKS_TO_TELL:
             words = (
                 f"Nothing has come from the model for {minutes} minutes; the turn goes on. Cancel"

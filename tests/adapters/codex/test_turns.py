@@ -50,35 +50,35 @@ async def test_a_turn_that_is_never_told_to_be_over_ends_when_its_thread_is_idle
         assert (end.outcome, end.stop_reason) == (Outcome.COMPLETED, "idle")
 
 
-@pytest.mark.proves("T1")
-async def test_a_model_that_stays_silent_is_reported_and_then_given_up(
+@pytest.mark.proves("T4")
+async def test_a_model_that_stays_silent_is_told_of_once_and_the_turn_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(turn_rules, "QUIET_MS", 30)
-    monkeypatch.setattr(turn_rules, "QUIET_LOOKS_TO_END", 4)
+    monkeypatch.setattr(turn_rules, "QUIET_MS", 10)
     async with running(fake()) as (codex, seen):
         session = await codex.new_session(spec())
-        end = await one_turn(codex, seen, session, "HANG")
-        assert end.error is not None
-        assert (end.outcome, end.error.code) == (Outcome.FAILED, "AGENT_SILENT")
+        await codex.prompt(session, text("HANG"))
+        await seen.until(seen.errors)
+        with anyio.move_on_after(0.2):
+            await seen.until(seen.ends)
         assert [error.code for error in seen.errors()] == ["AGENT_SILENT"]
-        # The agent was told to stop, so that the next prompt does not go into the old turn.
-        assert (await one_turn(codex, seen, session, "SAY 1")).outcome is Outcome.COMPLETED
-        assert len(seen.sent("turn/interrupt")) == 1
+        assert seen.ends() == []
+        await codex.cancel(session)
+        await seen.until(seen.ends)
+        assert seen.outcomes() == [Outcome.CANCELLED]
 
 
 async def test_a_turn_that_waits_for_a_person_is_not_silent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(turn_rules, "QUIET_MS", 10)
-    monkeypatch.setattr(turn_rules, "QUIET_LOOKS_TO_END", 3)
     async with running(fake()) as (codex, seen):
         session = await codex.new_session(spec())
         await codex.prompt(session, text("ASK"))
         await seen.until(seen.questions)
         with anyio.move_on_after(0.3):
             await seen.until(seen.ends)
-        assert seen.ends() == []
+        assert (seen.ends(), seen.errors()) == ([], [])
         await codex.cancel(session)
         await seen.until(seen.ends)
         assert seen.outcomes() == [Outcome.CANCELLED]
