@@ -38,7 +38,7 @@ base_url = "{url}/v1"
 wire_api = "responses"
 requires_openai_auth = false
 supports_websockets = false
-env_key = "SCRIPTED_KEY"
+env_key = "{key}"
 request_max_retries = 1
 stream_max_retries = 1
 stream_idle_timeout_ms = 60000
@@ -67,11 +67,11 @@ ONCE = PermissionAnswer(Decision.APPROVED, "accept")
 NO = PermissionAnswer(Decision.DENIED, "decline")
 
 
-def configure(home: Home, model: Model, *, model_name: str = DIRECT, extra: str = "") -> Path:
-    """Writes the settings of a home; returns the file."""
+def configure(home: Home, model: Model, *, key: str = "SCRIPTED_KEY") -> Path:
+    """Writes the settings of a home, with the variable that holds the key; returns the file."""
     path = home.home / ".codex/config.toml"
     path.parent.mkdir(exist_ok=True)
-    path.write_text(CONFIG.format(model_name=model_name, url=model.url) + extra)
+    path.write_text(CONFIG.format(model_name=DIRECT, url=model.url, key=key))
     return path
 
 
