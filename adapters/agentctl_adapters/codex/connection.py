@@ -308,9 +308,10 @@ class CodexConnection:
         thread.spec = spec
         thread.in_force(result)
         sandbox = modes.sandbox_of(result.get("sandbox"))
-        if spec.environment in params.CONTAINED and not spec.mode:
+        contained = spec.environment in params.CONTAINED
+        if contained and (sandbox == modes.WORKSPACE or not spec.mode):
             # What confines the agent there leaves its own sandbox no namespaces to work with.
-            await self._set(native, {"sandboxPolicy": modes.policy_of("external-sandbox")})
+            await self._set(native, {"sandboxPolicy": modes.policy_of(modes.EXTERNAL)})
         elif sandbox in (modes.READ_ONLY, modes.WORKSPACE) and self._group is not None:
             self._group.start_soon(self._probe, NativeSessionId(native))
         if spec.mode == modes.PLAN:
@@ -326,9 +327,12 @@ class CodexConnection:
         if name == modes.PLAN:
             return {"collaborationMode": _collaboration(thread, modes.PLAN)}
         mode = params.named_mode(name, spec, self._entry)
-        contained = spec.environment in params.CONTAINED and not mode.unconfined
-        sandbox = "external-sandbox" if contained else mode.sandbox
-        policy = modes.policy_of(sandbox, spec.additional_directories)
+        contained = spec.environment in params.CONTAINED and mode.sandbox == modes.WORKSPACE
+        sandbox = modes.EXTERNAL if contained else mode.sandbox
+        roots, network = spec.additional_directories, self._known.network
+        policy = modes.policy_of(
+            sandbox, roots, network=network and mode.sandbox != modes.READ_ONLY
+        )
         told: Json = {"approvalPolicy": mode.approval, "sandboxPolicy": policy}
         if thread.planning:
             told["collaborationMode"] = _collaboration(thread, "default")

@@ -25,6 +25,8 @@ class Known:
         self._calls = calls
         self.models: list[str] = []
         self.default_mode = ""
+        self.network = False
+        """Whether commands of the workspace's sandbox may reach the network, by its user's choice."""
 
     async def look(self) -> None:
         """Asks for what a session may need later; what it does not get is left as it was."""
@@ -52,5 +54,7 @@ class Known:
         """Where its user has chosen no sandbox Codex would only read: the entry names the mode."""
         result = await self._calls.call("config/read", {})
         config = as_object(result.get("config"))
+        workspace = as_object(config.get("sandbox_workspace_write"))
+        self.network = workspace.get("network_access") is True
         if not any(config.get(name) for name in _CHOSEN):
             self.default_mode = as_text(self._entry.protocol_config.get("default_mode"))

@@ -12,6 +12,7 @@ from agentctl.core.parts import Choice
 from agentctl_adapters.common.shapes import Json, as_object, as_text
 
 READ_ONLY, WORKSPACE, FULL = "read-only", "workspace-write", "danger-full-access"
+EXTERNAL = "external-sandbox"
 PLAN = "plan"
 
 
@@ -40,7 +41,7 @@ _SANDBOXES = {
     "readOnly": READ_ONLY,
     "workspaceWrite": WORKSPACE,
     "dangerFullAccess": FULL,
-    "externalSandbox": "external-sandbox",
+    "externalSandbox": EXTERNAL,
 }
 
 
@@ -65,8 +66,10 @@ def mode_of(approval: object, sandbox: str, collaboration: object = None) -> str
     """The mode in force, None when no name fits."""
     if as_object(collaboration).get("mode") == PLAN:
         return PLAN
+    # What confines the agent from outside stands in the place of its own sandbox.
+    meant = WORKSPACE if sandbox == EXTERNAL else sandbox
     for mode in MODES:
-        if (mode.approval, mode.sandbox) == (approval, sandbox):
+        if (mode.approval, mode.sandbox) == (approval, meant):
             return mode.id
     return None
 

@@ -94,7 +94,7 @@ class Offers:
         model = as_text(source.get("model"))
         told = SessionOptions(model=model or None)
         told.mode = modes.mode_of(approval, sandbox, source.get("collaborationMode"))
-        told.modes = modes.choices(unconfined=sandbox in (modes.FULL, "external-sandbox"))
+        told.modes = modes.choices(unconfined=sandbox in (modes.FULL, modes.EXTERNAL))
         told.settings = [
             _setting("approval_policy", approval, asked.get("approvalPolicy")),
             _setting("sandbox", sandbox, asked.get("sandbox")),

@@ -177,9 +177,10 @@ async def test_modes_set_policy_and_sandbox_and_full_access_needs_an_environment
             await codex.set_mode(session, "full-access")
         with pytest.raises(Invalid, match="has no mode 'fast'"):
             await codex.new_session(spec(mode="fast"))
-        contained = await codex.new_session(spec(environment="container"))
+        contained = await codex.new_session(spec(environment="container", mode="untrusted"))
         policy = seen.sent("thread/settings/update")[-1]["sandboxPolicy"]
         assert policy["type"] == "externalSandbox"
+        await seen.until(lambda: seen.of(SessionOptions, contained)[-1].mode == "untrusted")
         await codex.set_mode(contained, "full-access")
         policy = seen.sent("thread/settings/update")[-1]["sandboxPolicy"]
         assert policy["type"] == "dangerFullAccess"
@@ -194,6 +195,16 @@ async def test_the_entrys_mode_counts_where_the_user_has_chosen_no_sandbox(
         await codex.new_session(spec(trust_workspace=False))
         started = seen.sent("thread/start")
         assert [params.get("sandbox") for params in started] == [sandbox, None]
+
+
+async def test_a_mode_leaves_the_network_as_its_user_has_it() -> None:
+    async with running(fake("plain", "workspace-write")) as (codex, seen):
+        session = await codex.new_session(spec(additional_directories=("/more",)))
+        for mode in ("auto", "read-only"):
+            await codex.set_mode(session, mode)
+        auto, read_only = [each["sandboxPolicy"] for each in seen.sent("thread/settings/update")]
+        assert (auto["networkAccess"], auto["writableRoots"]) == (True, ["/more"])
+        assert read_only["networkAccess"] is False
 
 
 async def test_tools_that_must_ask_make_codex_ask_always() -> None:

@@ -53,6 +53,13 @@ class Server:
     def account(self) -> Json:
         return {"account": None, "requiresOpenaiAuth": False}
 
+    def config(self) -> Json:
+        """What its user has configured."""
+        return {
+            "sandbox_mode": self.argument or None,
+            "sandbox_workspace_write": {"network_access": bool(self.argument)},
+        }
+
     def settings(self, params: Json) -> Json:
         """What is in force in a new thread."""
         return {
@@ -206,7 +213,7 @@ class Server:
         plain: dict[str, Json] = {
             "model/list": {"data": [{"id": "fake-1", "model": "fake-1"}]},
             "thread/list": {"data": rows, "nextCursor": None},
-            "config/read": {"config": {"sandbox_mode": self.argument or None}},
+            "config/read": {"config": self.config()},
             "thread/unsubscribe": {},
             "thread/delete": {},
             "account/login/start": {},
