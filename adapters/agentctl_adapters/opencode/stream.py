@@ -17,7 +17,7 @@ from agentctl.core.adapter import Draft, Frame
 from agentctl.core.events import Error
 from agentctl.transport.frames import LineFramer, Oversized
 from agentctl_adapters.opencode.client import CONNECT_TIMEOUT_S
-from agentctl_adapters.opencode.link import ServerLink
+from agentctl_adapters.opencode.link import DEATH_S, ServerLink
 from agentctl_adapters.opencode.roster import Roster
 from agentctl_adapters.opencode.shapes import as_object, as_text
 
@@ -114,6 +114,10 @@ class EventStream:
         self._event_at = 0.0
         self._reading = anyio.CancelScope()
 
+    def cut(self) -> None:
+        """Ends this connection; the next one begins at once, with a look at what was missed."""
+        self._reading.cancel()
+
     async def run(self) -> None:
         """Reads, and connects again after each break, until the server is lost or has no stream."""
         pace, lost_at = self._pace, anyio.current_time()
@@ -121,7 +125,7 @@ class EventStream:
         async with anyio.create_task_group() as group:
             group.start_soon(self._watch)
             while True:
-                before = self._heard_at
+                before, grace_s = self._heard_at, 0.0
                 try:
                     await self._connect()
                 except (NoStream, Locked) as error:
@@ -131,9 +135,10 @@ class EventStream:
                     logger.info("events of %s: %s", self._path, error)
                 except httpx.HTTPError as error:
                     logger.info("events of %s broke off: %s", self._path, error)
+                    grace_s = DEATH_S
                 if self._heard_at > before:
                     lost_at, wait_s = anyio.current_time(), pace.retry_s
-                if await self._link.dies():
+                if await self._link.dies(grace_s):
                     break
                 if self._link.process is None and anyio.current_time() - lost_at > pace.gone_s:
                     break
@@ -228,7 +233,7 @@ class EventStream:
             await anyio.sleep(pace.tick_s)
             now = anyio.current_time()
             if self._beating and now - self._heard_at > pace.silence_s:
-                self._reading.cancel()
+                self.cut()
                 continue
             if self._event_at > looked_at:
                 pause_s = pace.quiet_s
@@ -237,5 +242,5 @@ class EventStream:
             looked_at, pause_s = now, min(pause_s * 2, pace.quiet_most_s)
             if await self._refetch():
                 logger.warning("%s had only heartbeats; connecting again", self._path)
-                self._reading.cancel()
+                self.cut()
                 looked_at = anyio.current_time()

@@ -38,6 +38,7 @@ class Streams:
     ) -> None:
         self.live = False
         """Whether events come at all."""
+        self.readers: list[EventStream] = []
         self._http = http
         self._link = link
         self._roster = roster
@@ -79,6 +80,7 @@ class Streams:
             first=first,
             pace=self._pace,
         )
+        self.readers.append(stream)
         self._group.start_soon(stream.run)
         with anyio.move_on_after(timeout_s):
             await stream.opened.wait()

@@ -5,10 +5,13 @@ the server but how it is started.
 """
 
 import itertools
+import json
 import os
+import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -49,7 +52,8 @@ from tests.invariants import broken
 
 P = TypeVar("P")
 # Long beside any wait here, short beside a person's patience with a hung test.
-PATIENCE_S = 30.0
+PATIENCE_S = 10.0
+ROOT = Path(__file__).parents[3]
 TOOLS = ("edit", "bash", "webfetch")
 
 
@@ -260,6 +264,37 @@ def launch(
         trust_workspace=trust,
         tap=frames.append,
     )
+
+
+def fake(*faults: str, **env: str) -> dict[str, Any]:
+    """What running() needs for the fake server with these switches."""
+    argv = (sys.executable, "-m", "tests.fakes.opencode.server", *faults)
+    return {"argv": argv, "env": {"PYTHONPATH": str(ROOT), **env}}
+
+
+@asynccontextmanager
+async def outside(
+    *faults: str, password: str = "", asks: bool = True
+) -> AsyncGenerator[tuple[str, int]]:
+    """A fake server that we did not start: its URL and pid. `asks`: its own rules say so."""
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+    if asks:
+        rules = {"permission": dict.fromkeys(TOOLS, "ask")}
+        env["OPENCODE_CONFIG_CONTENT"] = json.dumps(rules)
+    if password:
+        env["OPENCODE_SERVER_PASSWORD"] = password
+    argv = [sys.executable, "-m", "tests.fakes.opencode.server", *faults]
+    process = await anyio.open_process(argv, env=env, stderr=None)
+    try:
+        assert process.stdout is not None
+        with anyio.fail_after(PATIENCE_S):
+            line = (await process.stdout.receive()).decode()
+        yield line.split()[-1], process.pid
+    finally:
+        with anyio.CancelScope(shield=True):
+            if process.returncode is None:
+                process.kill()
+            await process.aclose()
 
 
 @asynccontextmanager

@@ -480,8 +480,9 @@ async def a_shortened_conversation_is_a_run(live: Live) -> None:
     run = await live.ask(session, PromptSpec(compact=True))
 
     assert run.complete.outcome is Outcome.COMPLETED
-    changes = [s.status for s in live.of_type(SessionStatus, session)]
-    assert SessionChange.COMPACTED in changes
+    await live.until(
+        lambda: SessionChange.COMPACTED in [s.status for s in live.of_type(SessionStatus, session)]
+    )
 
 
 @scenario("sessions")
