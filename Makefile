@@ -26,13 +26,14 @@ $(VENV)/dev.stamp: $(VENV)/run.stamp
 run: $(VENV)/run.stamp
 	@$(BIN)/python tools/first_run.py
 
-# All tests that need nothing but this machine.
+# All tests that need nothing but this machine; most of their time they wait for processes.
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 3 --dist loadfile --cov --cov-report=
+	$(BIN)/python -m coverage report --format=total
 
 # The real agents from npm against scripted models, cut off from every network.
 test-real: $(VENV)/dev.stamp tests/real/node_modules/.stamp examples/node/node_modules/.stamp
-	$(BIN)/python -m tests.real.netns -- $(abspath $(BIN))/python -m pytest -m real tests/real
+	$(BIN)/python -m tests.real.netns -- $(abspath $(BIN))/python -m pytest -n 2 --dist loadfile -m real tests/real
 
 tests/real/node_modules/.stamp: tests/real/package-lock.json
 	cd tests/real && npm ci --no-fund --no-audit

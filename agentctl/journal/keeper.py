@@ -147,7 +147,9 @@ class Keeper:
             busy = 1
         finally:
             conn.execute(f"PRAGMA busy_timeout = {int(schema.BUSY_TIMEOUT_S * 1000)}")
-        self._wal = self._intervals.wal_bytes if busy else 0
+        # Busy is mostly a checkpoint of our own under way: ask again after its next step.
+        limit = self._intervals.wal_bytes
+        self._wal = max(limit, 2 * limit - CHECKPOINT_BYTES) if busy else 0
         return not busy
 
     def tidy(self) -> None:
