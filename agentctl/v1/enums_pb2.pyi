@@ -506,9 +506,9 @@ class _ToolStatusEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enu
     TOOL_STATUS_COMPLETED: _ToolStatus.ValueType  # 4
     """It came to a good end."""
     TOOL_STATUS_FAILED: _ToolStatus.ValueType  # 5
-    """It ended with an error, or was denied."""
+    """It ended with an error."""
     TOOL_STATUS_CANCELLED: _ToolStatus.ValueType  # 6
-    """The run ended under it."""
+    """It was cancelled, or denied and the agent told no end of it."""
 
 class ToolStatus(_ToolStatus, metaclass=_ToolStatusEnumTypeWrapper):
     """Where a tool is. A final status (completed, failed, cancelled) is final."""
@@ -524,9 +524,9 @@ TOOL_STATUS_RUNNING: ToolStatus.ValueType  # 3
 TOOL_STATUS_COMPLETED: ToolStatus.ValueType  # 4
 """It came to a good end."""
 TOOL_STATUS_FAILED: ToolStatus.ValueType  # 5
-"""It ended with an error, or was denied."""
+"""It ended with an error."""
 TOOL_STATUS_CANCELLED: ToolStatus.ValueType  # 6
-"""The run ended under it."""
+"""It was cancelled, or denied and the agent told no end of it."""
 global___ToolStatus = ToolStatus
 
 class _ChangeKind:

@@ -164,7 +164,7 @@ class PutEntryRequest(google.protobuf.message.Message):
     ENTRY_JSON_FIELD_NUMBER: builtins.int
     CREATE_ONLY_FIELD_NUMBER: builtins.int
     entry_json: builtins.bytes
-    """The entry as JSON; fields that are left out keep the value of the layer below."""
+    """The entry as JSON; fields that are left out keep their value."""
     create_only: builtins.bool
     """True to refuse when the id exists."""
     def __init__(

@@ -170,7 +170,7 @@ class Run(google.protobuf.message.Message):
     """The run whose turn answered this prompt too."""
     @property
     def prompt(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[agentctl.v1.parts_pb2.ContentBlock]:
-        """The prompt; empty for a command, a review, a compaction, or a run of the agent's own."""
+        """The prompt, cut to 256 KiB (4 KiB in a list); empty for a command, a review, a compaction, or a run of the agent's own."""
 
     @property
     def command(self) -> global___CommandInput:

@@ -3,9 +3,9 @@
 Leaving `connect` means that nothing of the agent is left. Knows no session and no content.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path, PurePath
+from pathlib import Path
 
 import anyio
 
@@ -18,17 +18,13 @@ from agentctl_adapters.acp.handshake import ClientCapabilities, initialize
 from agentctl_adapters.acp.inbound import Inbound
 from agentctl_adapters.acp.link import Link
 from agentctl_adapters.common.failures import handshake_timeout
+from agentctl_adapters.common.launchers import downloads, take_turn
 from agentctl_adapters.common.starting import not_started, unpacked
 
 # The slowest known agent needs 3 s, ten times that on a busy machine.
 HANDSHAKE_TIMEOUT_S = 60.0
 # A launcher may first download the agent, over a slow line and without a word.
 LAUNCHER_HANDSHAKE_TIMEOUT_S = 600.0
-# npm's cache and a laptop's disk get slow or fail beyond two downloads at once.
-LAUNCHERS_AT_ONCE = 2
-LAUNCHERS = frozenset({"npx", "bunx", "pnpx", "uvx"})
-
-_launcher_starts = anyio.Semaphore(LAUNCHERS_AT_ONCE)
 
 
 @asynccontextmanager
@@ -47,7 +43,7 @@ async def connect(
     connection = AcpConnection(launch, link, inbound, progress)
     link.on_notification = connection.on_notification
     async with AsyncExitStack() as starting:
-        await _take_turn(starting, launch, progress)
+        await starting.enter_async_context(take_turn(launch.argv, progress))
         async with _running(launch, link, inbound):
             try:
                 await _shake_hands(launch, link, connection, offer)
@@ -93,24 +89,6 @@ async def _shake_hands(
         if link.process is not None:
             await link.process.stop(force=True)
         raise failure from error
-
-
-async def _take_turn(stack: AsyncExitStack, launch: Launch, progress: Progress) -> None:
-    """At most two launchers download at once; the place is free again after the handshake."""
-    package = downloads(launch.argv)
-    if package is None:
-        return
-    if _launcher_starts.value == 0:
-        progress(f"waiting: {LAUNCHERS_AT_ONCE} other agents are being downloaded")
-    await stack.enter_async_context(_launcher_starts)
-    progress(f"downloading {package} (first start; later ones are quick)")
-
-
-def downloads(argv: Sequence[str]) -> str | None:
-    """The package that a launcher like npx may have to download, None for other programs."""
-    if PurePath(argv[0]).name not in LAUNCHERS:
-        return None
-    return next((word for word in argv[1:] if not word.startswith("-")), argv[0])
 
 
 def _deadline_s(launch: Launch) -> float:

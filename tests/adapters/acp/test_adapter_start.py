@@ -10,7 +10,8 @@ import pytest
 
 from agentctl.core.adapter import Feature
 from agentctl.core.errors import AgentFailed, Refused
-from agentctl_adapters.acp.adapter import LAUNCHERS_AT_ONCE, connect, downloads
+from agentctl_adapters.acp.adapter import connect
+from agentctl_adapters.common.launchers import LAUNCHERS_AT_ONCE, downloads
 from tests.adapters.acp.adapter_harness import (
     FAULTY,
     Seen,
