@@ -182,7 +182,7 @@ class CodexConnection:
     async def close_session(self, native: NativeSessionId) -> None:
         """Answers what is open of it, ends its commands, and lets Codex forget it."""
         thread = self._threads.of(native)
-        if thread.busy:
+        if thread.busy and not self._link.lost:
             await self.cancel(native)
             with anyio.move_on_after(ENDING_TIMEOUT_S):
                 await thread.idle.wait()
@@ -222,7 +222,7 @@ class CodexConnection:
     async def steer(self, native: NativeSessionId, prompt: PromptSpec) -> bool:
         thread, words = self._threads.of(native), params.user_input(prompt.blocks)
         if thread.starting is not None and not thread.starting.done():
-            await asyncio.wait([thread.starting])
+            await asyncio.wait([thread.starting], timeout=ENDING_TIMEOUT_S)
         if not thread.turn or thread.interrupting:
             return False
         told = {"threadId": native, "expectedTurnId": thread.turn, "input": words}
