@@ -17,6 +17,8 @@ from agentctl.core.words import Policy
 from agentctl.process.env import resolve_secret, scrub, which
 from agentctl.process.errors import SecretUnavailable
 
+# Protocols that reach a server by its url; nothing is started for these.
+ATTACHABLE = frozenset({"opencode"})
 _TEMPLATE = re.compile(r"\{(workspace|home|model|python|session|tool)\}")
 # Values of variables named like this are redacted wherever an agent prints them.
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|_AUTH$")
@@ -24,7 +26,7 @@ _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|_AUTH$")
 
 @dataclass(frozen=True, slots=True)
 class LaunchPlan:
-    """What to start. `model` is the one in force ("" leaves it to the agent); `secrets` are values
+    """What to start; argv is empty for a server that already runs at `url`. `model` is the one in force ("" leaves it to the agent); `secrets` are values
     that must not appear in what is shown."""
 
     argv: tuple[str, ...]
@@ -67,14 +69,16 @@ def build_launch(
     model = model or entry.default_model
     values = {"workspace": workspace, "home": home, "model": model, "python": python}
     env, secrets = _environment(entry, base, caller_env or {}, overlay_env or {})
-    argv = [
-        *_command(entry, values),
-        *fill_flag(entry.model_flag, "model", values),
-        *fill_flag(entry.workspace_flag, "workspace", values),
-        *fill_flag(entry.resume_flag, "session", {**values, "session": resume or ""}),
-        *_permission_flags(entry, policy, rules_in_force, values),
-    ]
-    argv[0] = resolve_command(entry, argv[0], env, python)
+    argv: list[str] = []
+    if not (entry.url and entry.protocol in ATTACHABLE):
+        argv = [
+            *_command(entry, values),
+            *fill_flag(entry.model_flag, "model", values),
+            *fill_flag(entry.workspace_flag, "workspace", values),
+            *fill_flag(entry.resume_flag, "session", {**values, "session": resume or ""}),
+            *_permission_flags(entry, policy, rules_in_force, values),
+        ]
+        argv[0] = resolve_command(entry, argv[0], env, python)
     return LaunchPlan(
         argv=tuple(argv), env=env, cwd=_directory(entry, values), model=model, secrets=secrets
     )

@@ -244,3 +244,10 @@ def test_a_field_of_the_file_is_this_field_of_the_entry(
 def test_the_callers_values_are_those_that_the_entry_names() -> None:
     env = {"MY_KEY": "k", "SET_A": "a", "OTHER": "o", "XSET_A": "x"}
     assert caller_values(["MY_KEY", "SET_*", "ABSENT"], env) == {"MY_KEY": "k", "SET_A": "a"}
+
+
+def test_an_opencode_server_that_runs_already_starts_nothing() -> None:
+    raw = {"id": "x", "protocol": "opencode", "url": "http://127.0.0.1:1", "cmd": ["not-there"]}
+    plan = launch(to_entry(raw, "user"))
+
+    assert plan.argv == ()

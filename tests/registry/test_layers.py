@@ -153,6 +153,7 @@ def test_the_packaged_entries_are_good_and_keep_to_their_own_keys() -> None:
     assert [each.id for each in catalog.entries()] == [
         "demo",
         "gemini",
+        "opencode",
         "opencode-acp",
         "claude",
         "claude-acp",

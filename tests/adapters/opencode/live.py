@@ -4,6 +4,7 @@ Owns the launches, one `Turns` per session as the daemon has, and what a test wa
 the server but how it is started.
 """
 
+import dataclasses
 import itertools
 import json
 import os
@@ -111,7 +112,8 @@ class Live:
         return await self.connection.new_session(self.spec(**spec))
 
     def spec(self, **more: Any) -> SessionSpec:
-        return SessionSpec(**{"entry_id": "opencode", "workspace": self.workspace, **more})
+        made = SessionSpec("opencode", self.workspace)
+        return dataclasses.replace(made, **more)
 
     async def begin(self, session: NativeSessionId, prompt: str | PromptSpec) -> None:
         spec = prompt if isinstance(prompt, PromptSpec) else text(prompt)

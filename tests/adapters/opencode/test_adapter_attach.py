@@ -143,7 +143,7 @@ async def test_a_request_that_another_client_answers_is_resolved_elsewhere(tmp_p
         await two.approve(session)
         await one.ended(session)
         (answer,) = one.of_type(PermissionResolved)
-        assert (answer.decision, answer.by.value) == (Decision.APPROVED, "elsewhere")
+        assert (answer.decision, answer.by and answer.by.value) == (Decision.APPROVED, "elsewhere")
 
 
 async def test_a_server_without_rules_of_its_own_is_told_to_ask(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import anyio
 import psutil
@@ -42,7 +43,7 @@ async def test_the_printed_url_is_found_behind_other_lines(tmp_path: Path) -> No
 
 @pytest.mark.proves("P6")
 async def test_a_server_that_never_says_where_it_listens_is_given_up(tmp_path: Path) -> None:
-    quick = {"protocol_config": {"handshake_timeout_ms": 700}}
+    quick: dict[str, Any] = {"protocol_config": {"handshake_timeout_ms": 700}}
     with pytest.raises(AgentFailed, match=r"did not say where it listens within 0\.7 s"):
         async with running(workspace=str(tmp_path), **fake("silent"), **quick):
             pytest.fail("it must not start")

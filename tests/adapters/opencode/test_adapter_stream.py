@@ -80,7 +80,7 @@ async def test_fifty_cuts_at_random_moments_change_nothing_of_a_run(tmp_path: Pa
                     )
                 )
                 live.connection._host.streams.readers[0].cut()  # pyright: ignore[reportPrivateUsage]  # the break itself
-                run = await live.ended(session)
+            run = await live.ended(session)
             assert essence(run) == expected, f"cut {cut} after {wait_for} events"
 
 

@@ -97,7 +97,7 @@ class OpenAiEndpoint:
                         await _event(reply, _chunk(exchange, delta))
         exchange.usage = _usage(ops)
         await _event(reply, _chunk(exchange, {}, _finish(ops, calls)))
-        last = {**_head(exchange), "choices": [], "usage": _wire(exchange.usage)}
+        last: dict[str, Any] = {**_head(exchange), "choices": [], "usage": _wire(exchange.usage)}
         await _event(reply, last)
         await reply.write(b"data: [DONE]\n\n")
         await reply.end()

@@ -96,7 +96,7 @@ class Bus:
                         event = await me.queue.get()
                 except TimeoutError:
                     if "heartless" not in self._faults:
-                        beat = {"type": "server.heartbeat", "properties": {}}
+                        beat: Json = {"type": "server.heartbeat", "properties": {}}
                         await self._write(reply, me, beat)
                     continue
                 if deaf:

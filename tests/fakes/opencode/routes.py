@@ -40,7 +40,7 @@ class App:
             return await reply.send(401, {"error": "Unauthorized"})
         self.seen.append({"method": request.method, "path": request.path, "query": request.query})
         path = [part for part in request.path.split("/") if part]
-        body = request.json() if request.body else {}
+        body: Json = request.json() if request.body else {}
         if {"old", "sync_only"} & self._faults and self._lacks(path):
             return await reply.send(404, {"error": "no such route"})
         status, answer = await self._route(request, path, body, reply)

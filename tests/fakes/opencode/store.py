@@ -99,7 +99,7 @@ class Store:
     def user(self, session: Session, body: Json) -> Json:
         """Stores a prompt; one whose id is known is not run again."""
         own = body.get("messageID") or self.new_id("msg")
-        model = body.get("model") or session.info.get("model") or {}
+        model: Json = body.get("model") or session.info.get("model") or {}
         name = model.get("modelID") or model.get("id") or MODELS[0]
         info: Json = {
             "id": own,

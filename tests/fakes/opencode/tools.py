@@ -169,8 +169,8 @@ class Tools:
         path = Path(session.directory, source["filePath"])
         old = path.read_text() if path.exists() else ""
         new = source.get("content") or old.replace(source["oldString"], source["newString"])
-        lines = (text.splitlines(keepends=True) for text in (old, new))
-        diff = "".join(difflib.unified_diff(*lines, str(path), str(path)))
+        before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
+        diff = "".join(difflib.unified_diff(before, after, str(path), str(path)))
         state["metadata"] = {"diff": diff, "filepath": str(path), "exists": path.exists()}
         path.write_text(new)
         state["output"] = "done"
