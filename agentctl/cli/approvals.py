@@ -41,9 +41,16 @@ def approvals(
         from agentctl.cli.out import out, print_message
 
         where = await resolve(client, "session", session) if session else ""
-        found = (
-            await client.approvals.list(session_id=where, include_resolved=everything)
-        ).approvals
+        found: list[v1.Approval] = []
+        token = ""
+        while True:
+            page = await client.approvals.list(
+                session_id=where, include_resolved=everything, page_token=token
+            )
+            found += page.approvals
+            token = page.next_page_token
+            if not token:
+                break
         if as_json:
             for each in found:
                 print_message(each)

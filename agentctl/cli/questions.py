@@ -43,9 +43,16 @@ def questions(
         from agentctl.cli.out import out, print_message
 
         where = await resolve(client, "session", session) if session else ""
-        found = (
-            await client.questions.list(session_id=where, include_resolved=everything)
-        ).questions
+        found: list[v1.QuestionRecord] = []
+        token = ""
+        while True:
+            page = await client.questions.list(
+                session_id=where, include_resolved=everything, page_token=token
+            )
+            found += page.questions
+            token = page.next_page_token
+            if not token:
+                break
         if as_json:
             for each in found:
                 print_message(each)

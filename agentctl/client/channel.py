@@ -117,6 +117,9 @@ class Connection:
                 f"No daemon answers at {self.address}: start one with `agentctl up`. ({told})",
                 metadata={"address": self.address},
             )
+        if data is None and error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED:
+            # No daemon of ours says this without a reason: gRPC found a message too large.
+            return Invalid(f"The call is too large: send less, or ask for less. ({told})")
         return from_status(error.code(), told, data)
 
 

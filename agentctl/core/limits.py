@@ -5,7 +5,7 @@ where its payload has that field. Cuts fall between code points.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 from agentctl.core.events import (
@@ -29,6 +29,7 @@ LIST_ITEMS = 1000
 """Items kept of a list when the event would be too large otherwise."""
 _PART_BYTES = 32
 _CUT_FLOOR = 4 * 1024
+_BLOCK_FLOOR = 256
 
 
 def size_of(text: str) -> int:
@@ -117,6 +118,17 @@ def weight(value: object) -> int:
             return sum(weight(getattr(value, f.name)) for f in dataclasses.fields(value))
         case _:
             return 8
+
+
+def short(blocks: Sequence[ContentBlock], limit: int = TEXT_BYTES) -> list[ContentBlock]:
+    """Copies of the blocks, together about `limit` bytes; what is cut says so by `truncated`."""
+    copies = [dataclasses.replace(block) for block in blocks]
+    each = limit
+    while weight(copies) > limit and each > _BLOCK_FLOOR:
+        each //= 2
+        _cut_items(copies, each)
+    room = max(1, limit // (_BLOCK_FLOOR * 2))
+    return copies if weight(copies) <= limit else copies[:room]
 
 
 def _small(event: Event) -> Event:

@@ -10,6 +10,7 @@ import orjson
 from agentctl import v1
 from agentctl.core.adapter import NativeSession
 from agentctl.core.events import PermissionRequest, QuestionRequest
+from agentctl.core.limits import TEXT_BYTES, short
 from agentctl.core.parts import Choice
 from agentctl.core.spec import Entry, Rule
 from agentctl.rpc.enums import Enum, numbers
@@ -76,7 +77,10 @@ def rule_message(rule: Rule) -> v1.Rule:
     )
 
 
-def run_message(record: RunRecord, position: int | None = None) -> v1.Run:
+def run_message(
+    record: RunRecord, position: int | None = None, *, prompt_bytes: int = TEXT_BYTES
+) -> v1.Run:
+    """A run; of its prompt at most about `prompt_bytes`."""
     prompt = record.prompt
     command = prompt.command
     return v1.Run(
@@ -84,7 +88,7 @@ def run_message(record: RunRecord, position: int | None = None) -> v1.Run:
         session_id=record.session_id,
         state=enum_number(v1.RunState, record.state),
         origin=enum_number(v1.Origin, record.origin),
-        prompt=[part(v1.ContentBlock, block) for block in prompt.blocks],
+        prompt=[part(v1.ContentBlock, block) for block in short(prompt.blocks, prompt_bytes)],
         command=None
         if command is None
         else v1.CommandInput(name=command.name, arguments=command.arguments),

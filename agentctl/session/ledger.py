@@ -24,6 +24,7 @@ from agentctl.core.events import (
     ToolCall,
     ToolUpdate,
 )
+from agentctl.core.limits import short
 from agentctl.core.parts import RunError
 from agentctl.core.spec import PromptSpec
 from agentctl.core.state import FINAL_RUN, RUN_MOVES, SESSION_MOVES, move
@@ -163,7 +164,7 @@ class Ledger:
     def create(self, run: RunRecord, position: int | None, writes: Writes) -> None:
         """A prompt of a client: run_status created, then queued when it must wait."""
         self.runs[run.id] = run
-        prompt = list(run.prompt.blocks) or [*as_blocks(run.prompt)]
+        prompt = short(run.prompt.blocks) or [*as_blocks(run.prompt)]
         created = RunStatus(RunChange.CREATED, origin=run.origin, prompt=prompt)
         self.add([Event(created, run_id=run.id)], writes)
         if position is not None:

@@ -23,6 +23,7 @@ from agentctl.core.errors import (
 )
 from agentctl.core.events import Event, Message
 from agentctl.core.ids import NativeSessionId
+from agentctl.core.limits import short
 from agentctl.core.state import FINAL_RUN
 from agentctl.core.words import Role, RunState
 from agentctl.journal.store import Doc
@@ -144,7 +145,7 @@ class RunCalls(Base):
         native = NativeSessionId(session.record.native_session_id)
         if not await connection.steer(native, request.prompt) or running.state in FINAL_RUN:
             return None
-        message = Message(mint("run"), Role.USER, list(request.prompt.blocks))
+        message = Message(mint("run"), Role.USER, short(request.prompt.blocks))
         writes = Writes()
         session.ledger.add([Event(message, run_id=running.id)], writes)
         _remember(request, running, writes, steered=True)
@@ -230,7 +231,10 @@ class RunCalls(Base):
             run = await self.get_run(run_id)
             if run.state is RunState.CANCELLED:
                 return run
-            raise Refused(f"run {run_id} has ended already ({run.state}).", reason="RUN_FINISHED")
+            raise Refused(
+                f"run {run.id} has ended already ({run.state}). See how: agentctl runs show {run.id}",
+                reason="RUN_FINISHED",
+            )
         session, run = found
         await session.ending.cancel(run, drop_queue=drop_queue, force=force)
         session.driver.kick()

@@ -121,3 +121,10 @@ async def test_a_call_that_the_daemon_does_not_serve_raises_unsupported(name: st
             await CALLS[name](rooms.client)
         assert name not in (await rooms.client.daemon.get_info()).capabilities
     assert snake(caught.value.metadata["method"].replace(".", "")) == name.replace(".", "_")
+
+
+async def test_a_call_that_is_too_large_says_so() -> None:
+    async with house() as rooms:
+        with pytest.raises(Invalid, match="too large: send less"):
+            await rooms.client.runs.create("ses_1", "x" * (65 << 20))
+        await rooms.client.daemon.get_info()

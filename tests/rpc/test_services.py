@@ -204,7 +204,7 @@ async def test_wait_answers_before_the_deadline_of_its_call() -> None:
         request = v1.WaitRunRequest(run_id="run_1", timeout_ms=60_000).SerializeToString()
         await ask(request, timeout=5)
     ((_, (_, waited), _),) = rooms.manager.calls
-    assert 1000 < waited <= 4800
+    assert 1000 < waited <= 4900  # grpc rounds a deadline up
 
 
 async def test_pages_are_cut_and_go_on_where_they_ended() -> None:

@@ -2,6 +2,7 @@
 
 from agentctl import v1
 from agentctl.rpc.calls import Calls, Context
+from agentctl.rpc.pages import fitted
 from agentctl.rpc.records import approval_message, question_message, rule_message
 from agentctl.rpc.requests import answer, need, page_size, respond
 from agentctl.session.api import ApprovalsApi, ManagerApi
@@ -23,9 +24,8 @@ class ApprovalsService:
             after=request.page_token,
             limit=page_size(request.page_size),
         )
-        return v1.ListApprovalsResponse(
-            approvals=[approval_message(record) for record in records], next_page_token=token
-        )
+        approvals, token = fitted(map(approval_message, records), token, lambda a: a.approval_id)
+        return v1.ListApprovalsResponse(approvals=approvals, next_page_token=token)
 
     async def respond(self, request: v1.RespondRequest, context: Context) -> v1.Approval:
         record = await self._calls.change(self._manager.respond(respond(request)))
@@ -54,9 +54,8 @@ class QuestionsService:
             after=request.page_token,
             limit=page_size(request.page_size),
         )
-        return v1.ListQuestionsResponse(
-            questions=[question_message(record) for record in records], next_page_token=token
-        )
+        questions, token = fitted(map(question_message, records), token, lambda q: q.question_id)
+        return v1.ListQuestionsResponse(questions=questions, next_page_token=token)
 
     async def answer(
         self, request: v1.AnswerQuestionRequest, context: Context

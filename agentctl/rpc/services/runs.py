@@ -4,11 +4,15 @@ from agentctl import v1
 from agentctl.core.errors import Invalid
 from agentctl.rpc.calls import Calls, Context
 from agentctl.rpc.enums import numbers
+from agentctl.rpc.pages import fitted
 from agentctl.rpc.records import run_message
 from agentctl.rpc.requests import create_run, need, page_size, run_states, timeout
 from agentctl.rpc.waiting import wait_ms
 from agentctl.session.api import RunsApi
 from agentctl.session.records import RunRecord
+
+# A list shows how a prompt begins; Get has more of it.
+LISTED_PROMPT_BYTES = 4 * 1024
 
 
 class RunsService:
@@ -37,9 +41,12 @@ class RunsService:
             after=request.page_token,
             limit=page_size(request.page_size),
         )
-        return v1.ListRunsResponse(
-            runs=[self._message(record) for record in records], next_page_token=token
+        shown = (
+            run_message(each, self._manager.queue_position(each), prompt_bytes=LISTED_PROMPT_BYTES)
+            for each in records
         )
+        runs, token = fitted(shown, token, lambda run: run.run_id)
+        return v1.ListRunsResponse(runs=runs, next_page_token=token)
 
     async def wait(self, request: v1.WaitRunRequest, context: Context) -> v1.WaitRunResponse:
         """Answers `accepted` when its time, or the deadline less 200 ms, comes before the end."""

@@ -5,6 +5,7 @@ from agentctl.core.errors import Invalid
 from agentctl.core.events import Event
 from agentctl.rpc.calls import Calls, Context
 from agentctl.rpc.convert import to_message
+from agentctl.rpc.pages import fitted
 from agentctl.rpc.records import native_message, part, session_message
 from agentctl.rpc.requests import (
     create_session,
@@ -91,9 +92,8 @@ class SessionsService:
         records, token = await self._manager.list_sessions(
             session_filter(request), after=request.page_token, limit=page_size(request.page_size)
         )
-        return v1.ListSessionsResponse(
-            sessions=[session_message(record) for record in records], next_page_token=token
-        )
+        sessions, token = fitted(map(session_message, records), token, lambda s: s.session_id)
+        return v1.ListSessionsResponse(sessions=sessions, next_page_token=token)
 
     async def list_native(
         self, request: v1.ListNativeRequest, context: Context
