@@ -186,8 +186,10 @@ class CodexConnection:
             await self.cancel(native)
             with anyio.move_on_after(ENDING_TIMEOUT_S):
                 await thread.idle.wait()
-        self._inbound.cancel(self._threads.family(native))
-        self._threads.clean(native)
+        family = self._threads.family(native)
+        self._inbound.cancel(family)
+        for each in family:
+            self._threads.clean(each)
         try:
             await self._calls.call("thread/unsubscribe", {"threadId": native})
         finally:
