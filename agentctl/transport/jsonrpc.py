@@ -44,10 +44,12 @@ def parse(line: bytes) -> dict[str, Any] | None:
     Invalid UTF-8 and halves of surrogate pairs, which agents let through from command output, are
     replaced by U+FFFD.
     """
+    if line[:1] != b"{" and line.lstrip()[:1] != b"{":  # cheaper than a parser's exception
+        return None
     try:
         value = orjson.loads(line)
     except ValueError:
-        value = _parse_leniently(line) if line.lstrip()[:1] == b"{" else None
+        value = _parse_leniently(line)
     if isinstance(value, dict) and ("method" in value or "jsonrpc" in value or "id" in value):
         return cast(dict[str, Any], value)
     return None

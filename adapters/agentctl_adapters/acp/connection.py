@@ -43,6 +43,7 @@ from agentctl_adapters.acp.inbound import Inbound
 from agentctl_adapters.acp.link import Link, session_of
 from agentctl_adapters.acp.loading import Loading
 from agentctl_adapters.acp.outbound import Calls
+from agentctl_adapters.common.failures import command_line
 from agentctl_adapters.common.shapes import Json, as_object, as_objects, as_text
 
 logger = logging.getLogger(__name__)
@@ -107,11 +108,14 @@ class AcpConnection:
             AgentFailed: it died, refused, or speaks another version of ACP.
         """
         try:
-            with self._calls.alive("before it answered initialize"):
-                result = await self._link.peer.request("initialize", params)
+            result = await self._link.peer.request("initialize", params)
+        except PeerGone as error:
+            await self._link.buried()
+            raise self._calls.dead("before it answered initialize") from error
         except RpcError as error:
             raise AgentFailed(
-                f"{self._entry.id} refused initialize: {words_of(error)}",
+                f"{self._entry.id} refused initialize ({words_of(error)}): check that this command"
+                f" starts an ACP agent: {command_line(self._launch)}",
                 metadata={"entry": self._entry.id, "code": str(error.code)},
             ) from error
         agent = self._calls.agent = read_handshake(result, self._launch.argv)

@@ -48,7 +48,8 @@ def death_error(launch: Launch, death: Death, doing: str, version: str = "") -> 
     last = " | ".join(death.stderr_tail[-TAIL_LINES_IN_MESSAGE:])
     said = f": {quoted(last)}" if last else " and said nothing on stderr"
     return AgentFailed(
-        f"{launch.entry.id} {death.how} {doing}{said} (command: {command_line(launch)})",
+        f"{launch.entry.id} {death.how} {doing}{said}. Run it by hand to see why:"
+        f" {command_line(launch)}",
         metadata=facts(launch, death, version),
     )
 

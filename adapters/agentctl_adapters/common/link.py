@@ -39,7 +39,11 @@ LAST_WORDS_S = 5.0
 # A person reads no more than this; an agent in a loop writes millions.
 LOG_LINES_PER_SECOND = 50
 LOG_BURST_LINES = 500
+# A flood is told of once a second, however many reads it takes.
+TELL_DROPPED_S = 1.0
 LOG_LINE_CHARS = 65_536
+# One read may hold 100,000 lines of noise; after so many of them the other agents have a turn.
+NOISE_AT_ONCE = 1_000
 
 Parse = Callable[[bytes], Json | None]
 
@@ -51,6 +55,7 @@ class LogLimit:
         self._tokens = float(LOG_BURST_LINES)
         self._at = 0.0
         self._dropped = 0
+        self._told = 0.0
 
     def admit(self, now: float) -> bool:
         gained = (now - self._at) * LOG_LINES_PER_SECOND
@@ -62,7 +67,11 @@ class LogLimit:
         self._tokens -= 1
         return True
 
-    def take_dropped(self) -> int:
+    def take_dropped(self, now: float, *, last: bool) -> int:
+        """How many lines to tell of: once a second, and at the end."""
+        if not self._dropped or (now - self._told < TELL_DROPPED_S and not last):
+            return 0
+        self._told = now
         dropped, self._dropped = self._dropped, 0
         return dropped
 
@@ -138,6 +147,12 @@ class Link:
                 await self.ended.wait()
         self._shield.cancel()
 
+    async def buried(self) -> None:
+        """Waits a moment for the exit behind a closed pipe, so that `death` can tell its code."""
+        if (process := self.process) is not None:
+            with anyio.move_on_after(EXIT_AFTER_EOF_S):
+                await process.wait_exit()
+
     def on_message(self, message: Json) -> None:
         """One message, before its draft: whoever sees the draft in the sink may answer at once."""
 
@@ -149,12 +164,15 @@ class Link:
 
     async def _read(self) -> None:
         while batch := await self._receive():
+            noise = 0
             for line in batch:
                 if isinstance(line, Oversized):
                     self._skipped(line)
                 elif (message := self._parse(line)) is None:
-                    text = line[:LOG_LINE_CHARS].decode("utf-8", "replace")
-                    self._log(Frame("from_agent", raw=self._launch.redact(text)))
+                    self._noise(line)
+                    noise += 1
+                    if noise % NOISE_AT_ONCE == 0:
+                        await anyio.lowlevel.checkpoint()
                 else:
                     self.on_message(message)
                     self._feed(Frame("from_agent", message))
@@ -206,7 +224,8 @@ class Link:
 
     async def _deliver(self) -> None:
         async with self._sink_lock:
-            if dropped := self._limit.take_dropped():
+            now, last = anyio.current_time(), self._exit_told
+            if dropped := self._limit.take_dropped(now, last=last):
                 text = f"{dropped} lines of log were left out: too many at once"
                 self._drafts.append(Draft(Log(LogStream.NOTE, text, dropped)))
             if self._drafts:
@@ -222,6 +241,19 @@ class Link:
         """To be called right before each write, in the order of the writes."""
         self._feed(Frame("to_agent", message))
         self._waiting.set()
+
+    def _noise(self, line: bytes) -> None:
+        """A line that is no message. What nobody will see is not worth a look: there may be millions."""
+        admitted = self._limit.admit(anyio.current_time())
+        self._waiting.set()
+        if not admitted and self._tap is None:
+            return
+        text = line[:LOG_LINE_CHARS].decode("utf-8", "replace")
+        frame = Frame("from_agent", raw=self._launch.redact(text))
+        if admitted:
+            self._feed(frame)
+        else:
+            self._record(frame)
 
     def _log(self, frame: Frame) -> None:
         if self._limit.admit(anyio.current_time()):
