@@ -114,6 +114,14 @@ def test_cancel_during_a_permission_ends_the_turn(demo: Driver) -> None:
     assert demo.turn("say next")["result"]["stopReason"] == "end_turn"
 
 
+def test_a_cancel_right_behind_its_answer_lets_nothing_more_be_said(demo: Driver) -> None:
+    turn = demo.prompt("run true || say too late")
+    demo.answer(demo.asked(), {"outcome": {"outcome": "cancelled"}})
+    demo.cancel()
+    assert demo.response(turn)["result"]["stopReason"] == "cancelled"
+    assert demo.text() == ""
+
+
 def test_the_agents_end_ends_its_commands(start: Callable[..., Driver], workspace: Path) -> None:
     for by_signal in (False, True):
         demo = start()

@@ -32,6 +32,7 @@ from tests.real.harness import (
     TURN_TIMEOUT_S,
     Home,
     Model,
+    Recipe,
     agent_env,
     processes_of,
     wait_until_gone,
@@ -42,11 +43,13 @@ ENTRY = "gemini"
 ONCE, TOOL_ALWAYS, REJECT = "proceed_once", "proceed_always", "cancel"
 
 
-def daemon_env(home: Home, model: str, *without: str, **more: str) -> dict[str, str]:
+def daemon_env(
+    home: Home, model: str, *without: str, recipe: Recipe = GEMINI, **more: str
+) -> dict[str, str]:
     """The environment of a user's shell in which the agent is installed and logged in."""
-    env = agent_env(home, model, GEMINI)
+    env = agent_env(home, model, recipe)
     # The packaged entry brings this itself.
-    env.pop("GEMINI_CLI_NO_RELAUNCH")
+    env.pop("GEMINI_CLI_NO_RELAUNCH", None)
     tools = [str(NODE_MODULES / ".bin"), str(Path(sys.executable).parent), env["PATH"]]
     config = home.root / "agentctl.toml"
     config.touch()
@@ -103,6 +106,7 @@ class Served:
     model: Model
     daemon: Daemon
     client: AgentCtl
+    entry: str = ENTRY
     rows: list[Row] = field(default_factory=list[Row])
     _news: anyio.Event = field(default_factory=anyio.Event)
 
@@ -131,11 +135,11 @@ class Served:
     def turn(self, run_id: str) -> Turn:
         return Turn(run_id, [row for row in self.rows if row.get("run_id") == run_id])
 
-    async def session(self, agent: str = ENTRY, **how: Any) -> v1.Session:
+    async def session(self, agent: str | None = None, **how: Any) -> v1.Session:
         """A session that is ready."""
         with anyio.fail_after(START_TIMEOUT_S):
             return await self.client.sessions.create(
-                agent, str(self.home.workspace), wait_ready=True, **how
+                agent or self.entry, str(self.home.workspace), wait_ready=True, **how
             )
 
     async def begin(self, session: v1.Session, text: str | v1.RunInput, **how: Any) -> str:
@@ -220,15 +224,17 @@ async def serving(
     model: Model,
     /,
     *,
+    recipe: Recipe = GEMINI,
     without: Sequence[str] = (),
     shell: Row | None = None,
     **fields: Any,
 ) -> AsyncGenerator[Served]:
-    """A daemon whose registry is the packaged one, with `fields` laid over its gemini entry.
+    """A daemon whose registry is the packaged one, with `fields` laid over the recipe's entry.
 
     Args:
         home: The directories of the test.
         model: The scripted model.
+        recipe: The agent; its name is that of its packaged entry.
         without: Variables that the daemon's environment lacks.
         shell: Further variables of it.
         fields: Fields of the entry.
@@ -236,16 +242,16 @@ async def serving(
     options: list[str] = []
     if fields:
         registry = home.root / "project.json"
-        registry.write_text(json.dumps({"version": 1, "agents": [{"id": ENTRY, **fields}]}))
+        registry.write_text(json.dumps({"version": 1, "agents": [{"id": recipe.name, **fields}]}))
         options = ["--registry", str(registry)]
     data_dir = home.root / "data"
     data_dir.mkdir(exist_ok=True)
-    whole = daemon_env(home, model.url, *without, **(shell or {}))
+    whole = daemon_env(home, model.url, *without, recipe=recipe, **(shell or {}))
     daemon = Daemon(data_dir, whole, tuple(options))
     try:
         await daemon.start()
         async with daemon.client() as client, anyio.create_task_group() as group:
-            served = Served(home, model, daemon, client)
+            served = Served(home, model, daemon, client, recipe.name)
             group.start_soon(served.collect)
             yield served
             await served.check()
@@ -256,10 +262,10 @@ async def serving(
     await wait_until_gone(home)
 
 
-def kill_agents(served: Served) -> None:
+def kill_agents(served: Served, name: str = "node") -> None:
     """SIGKILL for the agent itself, not for the guard that holds its leash."""
     for process in served.agent_processes():
-        if process.name() == "node":
+        if process.name() == name:
             process.kill()
 
 

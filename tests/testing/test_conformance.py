@@ -37,7 +37,7 @@ def named(*names: str) -> list[Scenario]:
 
 async def test_the_demo_agent_passes_every_scenario(tmp_path: Path) -> None:
     results = await played(tmp_path, SCRIPT)
-    assert [(each.scenario.name, each.why) for each in results if each.why] == []
+    assert [row(each) for each in results if each.why] == []
     assert {each.verdict for each in results} == {Verdict.OK}
     assert len(results) == len(load())
 

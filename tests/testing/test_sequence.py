@@ -59,12 +59,12 @@ def test_a_tool_is_its_card_and_its_end_however_many_updates_it_had() -> None:
     assert words(ToolCall("t", status=ToolStatus.COMPLETED)) == want
 
 
-def test_a_refused_tool_ends_as_refused_whatever_the_agent_calls_it() -> None:
+def test_the_end_of_a_refused_tool_is_told_only_if_it_ran_all_the_same() -> None:
     asked = PermissionRequest("apr_1", tool_call_id="t")
     denied = PermissionResolved("apr_1", Decision.DENIED, by=DecidedBy.CLIENT)
     for status in (ToolStatus.FAILED, ToolStatus.CANCELLED):
         told = words(ToolCall("t"), asked, denied, ToolUpdate("t", status=status))
-        assert told[2:] == ["permission_resolved:denied", "tool_update:refused"]
+        assert told[2:] == ["permission_resolved:denied"]
     ran = words(ToolCall("t"), asked, denied, ToolUpdate("t", status=ToolStatus.COMPLETED))
     assert ran[-1] == "tool_update:completed"
 

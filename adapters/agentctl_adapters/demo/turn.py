@@ -14,6 +14,8 @@ from agentctl_adapters.demo.wire import Json, RpcError, Wire, obj
 
 CONTEXT_SIZE = 200_000
 USD_PER_TOKEN = 0.000_002
+# Who cancels a turn may answer its open request first; the cancel itself is a line behind.
+CANCEL_S = 0.2
 
 _OPTIONS: list[Json] = [
     {"optionId": "once", "name": "Allow once", "kind": "allow_once"},
@@ -189,6 +191,8 @@ class Turn:
             "options": _OPTIONS,
         }
         outcome = obj(self.request("session/request_permission", params).get("outcome"))
+        if outcome.get("outcome") == "cancelled":
+            self.pause(CANCEL_S)
         option = outcome.get("optionId") if outcome.get("outcome") == "selected" else None
         if option in ("always", "never"):
             self.live.standing[kind] = option == "always"

@@ -5,9 +5,10 @@ What depends on an agent's taste is left out, so that what is left can be compar
 - events of `OPTIONAL` types, recoverable errors, and what a subagent did;
 - what an agent says late (`after_run_id`), and requests outside any run;
 - session_status other than created, resumed, forked, interrupted, failed and closed;
-- a tool's way to its end (`tool_update` without a final status); `refused` is the end of a tool whose
-  request was denied or cancelled, which agents call failed or cancelled; and the card of the tool through
-  which an agent asks a question: to the user that is the question;
+- a tool's way to its end (`tool_update` without a final status);
+- the end of a tool whose request was denied or cancelled: agents call it failed or cancelled, and tell
+  it at once, with the turn's end or never. A completed one stays: it ran against the user's word;
+- the card of the tool through which an agent asks a question: to the user that is the question;
 - messages of the user or the system, retracted messages, and messages of white space alone.
 
 Consecutive chunks, and the message that replaces them, are one `message`.
@@ -59,7 +60,7 @@ SESSION_WORDS = frozenset(
         SessionChange.CLOSED,
     }
 )
-MESSAGE, REFUSED = "message", "refused"
+MESSAGE = "message"
 
 
 def normalised(events: Sequence[Event]) -> list[str]:
@@ -157,5 +158,5 @@ class _Told:
             yield str(EventType.TOOL_CALL)
         if tool.status in FINAL_TOOL:
             refused = tool.tool_call_id in self._refused
-            done = tool.status is ToolStatus.COMPLETED
-            yield f"{EventType.TOOL_UPDATE}:{tool.status if done or not refused else REFUSED}"
+            if not refused or tool.status is ToolStatus.COMPLETED:
+                yield f"{EventType.TOOL_UPDATE}:{tool.status}"
