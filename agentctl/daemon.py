@@ -4,6 +4,7 @@ lock -> sweep -> journal -> hub -> registry -> manager (recovers) -> gRPC -> "re
 and back in the other order: refuse new calls, stop agents, close the journal, let go of the lock
 """
 
+import dataclasses
 import gc
 import hashlib
 import logging
@@ -41,7 +42,7 @@ from agentctl.session.ports import Prepared
 from agentctl.transport.recorder import Recorder
 from agentctl_registry.catalog import Catalog
 from agentctl_registry.discovery import Discovery
-from agentctl_registry.launch import build_launch
+from agentctl_registry.launch import ATTACHABLE, build_launch
 from agentctl_registry.overlay import prepare_home
 
 logger = logging.getLogger(__name__)
@@ -111,6 +112,16 @@ class RegistryEntries:
             cwd=plan.cwd,
             secrets=plan.secrets,
         )
+
+    def attached(self, entry: Entry, spec: SessionSpec) -> Entry:
+        if not spec.url:
+            return entry
+        if entry.protocol not in ATTACHABLE:
+            raise Unsupported(
+                f"{entry.id} speaks {entry.protocol}, which has no server to attach to. Leave the "
+                "url out, or name an entry that has one."
+            )
+        return dataclasses.replace(entry, url=spec.url, auth=spec.auth)
 
     def carried(self, entry: Entry, workspace: str) -> Sequence[str]:
         names: Sequence[str] = entry.protocol_config.get("workspace_config", ())

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from agentctl.cli.errors import usage
-from agentctl.core.errors import Unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,13 +31,19 @@ def read_prompt(text: str) -> str:
     return prompt
 
 
-def refuse_attach(url: str | None, auth: str | None) -> None:
-    """`--url` and `--auth` have their names already; no protocol of this version attaches."""
-    if url or auth:
-        raise Unsupported(
-            "This version cannot attach to a running server with --url: give the registry entry a "
-            "command instead (agentctl registry ls)."
-        )
+def attach_auth(url: str | None, auth: str | None) -> dict[str, str]:
+    """What `--auth` says: USER:PASSWORD, `bearer TOKEN` or `auth_token TOKEN`; {} without one."""
+    if auth is None:
+        return {}
+    if not url:
+        usage("--auth goes with --url: name the server to log in at.")
+    kind, _, token = auth.partition(" ")
+    if kind in ("bearer", "auth_token") and token:
+        return {kind: token}
+    user, colon, password = auth.partition(":")
+    if not colon or not user:
+        usage('--auth is USER:PASSWORD, "bearer TOKEN" or "auth_token TOKEN".')
+    return {"user": user, "password": password}
 
 
 def workspace(path: Path | None) -> str:

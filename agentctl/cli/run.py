@@ -37,7 +37,7 @@ def run(
       agentctl run gemini "make the failing test pass" --workspace ~/api
       git diff | agentctl run claude-acp - --approve deny --json
     """
-    inputs.refuse_attach(url, auth)
+    login = inputs.attach_auth(url, auth)
     given = inputs.blocks(inputs.read_prompt(prompt), file or [])
     servers = inputs.mcp_servers(mcp_config)
 
@@ -49,6 +49,8 @@ def run(
             model=model,
             mode=mode,
             policy=approve or "",
+            url=url,
+            auth=login,
             mcp_servers=servers,
             env=await inputs.caller_env(client, agent),
             close_when_done=True,
@@ -176,7 +178,7 @@ def start(
       agentctl start gemini --workspace ~/api --model gemini-2.5-flash
       agentctl start gemini --resume ses_01k…9c4f
     """
-    inputs.refuse_attach(url, auth)
+    login = inputs.attach_auth(url, auth)
     servers = inputs.mcp_servers(mcp_config)
 
     async def work(client: "AgentCtl") -> None:
@@ -196,6 +198,8 @@ def start(
                 key=key,
                 name=name,
                 policy=approve or "",
+                url=url,
+                auth=login,
                 mcp_servers=servers,
                 env=env,
                 wait_ready=True,
@@ -211,6 +215,8 @@ def start(
                 key=key,
                 name=name,
                 policy=v1.Policy.Value(f"POLICY_{(approve or 'unspecified').upper()}"),
+                url=url,
+                auth=login,
                 mcp_servers=servers,
                 env=env,
             )

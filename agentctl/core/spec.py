@@ -129,6 +129,10 @@ class SessionSpec:
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     trust_workspace: bool | None = None
     environment: str = "local"
+    url: str = ""
+    """Attach to the server that already runs here instead of starting the entry's command."""
+    auth: Mapping[str, str] = field(default_factory=dict[str, str])
+    """How to log in at `url`; in memory only, like `env`."""
     native_created_at: int | None = None
     """When the conversation to be resumed was made, Unix ms; the daemon tells it, no client."""
 

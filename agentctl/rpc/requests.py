@@ -127,6 +127,8 @@ def session_spec(request: v1.CreateSessionRequest, *, entry_id: str) -> SessionS
         env=dict(request.env),
         trust_workspace=optional(request, "trust_workspace"),
         environment=request.environment or "local",
+        url=request.url,
+        auth=dict(request.auth),
     )
 
 

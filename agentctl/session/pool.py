@@ -120,7 +120,8 @@ class Pool:
                     reason="INSTANCE_NOT_CONNECTED",
                 )
             return agent
-        entry = self._deps.entries.get(wanted.spec.entry_id)
+        entries = self._deps.entries
+        entry = entries.attached(entries.get(wanted.spec.entry_id), wanted.spec)
         prepared = await anyio.to_thread.run_sync(
             lambda: self._deps.entries.prepare(
                 entry, wanted.spec, policy=wanted.policy, rules=wanted.rules
@@ -141,6 +142,8 @@ class Pool:
             entry.id,
             prepared.argv,
             tuple(sorted(prepared.env.items())),
+            entry.url,
+            tuple(sorted(entry.auth.items())),
             entry.trust_workspace if trust is None else trust,
             wanted.spec.environment,
         )

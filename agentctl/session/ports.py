@@ -61,6 +61,14 @@ class Entries(Protocol):
         """Fills the entry's templates. Raises Refused (not installed, env missing) or Invalid."""
         ...
 
+    def attached(self, entry: Entry, spec: SessionSpec) -> Entry:
+        """The entry with the session's own `url` and `auth`; itself when there is none.
+
+        Raises:
+            Unsupported: its protocol has no servers to attach to.
+        """
+        ...
+
     def carried(self, entry: Entry, workspace: str) -> Sequence[str]:
         """Files of the workspace that set up this agent, relative to it. Blocks: use a thread."""
         ...

@@ -335,6 +335,6 @@ def _kind_of(path: Path) -> str:
 
 
 def _fingerprint(request: CreateSession) -> str:
-    spec = dataclasses.replace(request.spec, env={})
+    spec = dataclasses.replace(request.spec, env={}, auth={})
     plain = dataclasses.replace(request, spec=spec, idempotency_key="")
     return hashlib.sha256(repr(plain).encode()).hexdigest()

@@ -54,7 +54,9 @@ def doc_of(record: Record) -> Doc:
     """The journal document of a record."""
     match record:
         case SessionRecord():
-            bare = dataclasses.replace(record, spec=dataclasses.replace(record.spec, env={}))
+            bare = dataclasses.replace(
+                record, spec=dataclasses.replace(record.spec, env={}, auth={})
+            )
             is_open = record.state is not SessionState.CLOSED
             return Doc("session", record.id, _dump(bare), record.id, is_open)
         case RunRecord():

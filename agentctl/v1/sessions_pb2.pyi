@@ -102,6 +102,22 @@ class CreateSessionRequest(google.protobuf.message.Message):
         ) -> None: ...
         def ClearField(self, field_name: typing.Literal["key", b"key", "value", b"value"]) -> None: ...
 
+    @typing.final
+    class AuthEntry(google.protobuf.message.Message):
+        DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: builtins.int
+        VALUE_FIELD_NUMBER: builtins.int
+        key: builtins.str
+        value: builtins.str
+        def __init__(
+            self,
+            *,
+            key: builtins.str = ...,
+            value: builtins.str = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: typing.Literal["key", b"key", "value", b"value"]) -> None: ...
+
     AGENT_FIELD_NUMBER: builtins.int
     WORKSPACE_FIELD_NUMBER: builtins.int
     ADDITIONAL_DIRECTORIES_FIELD_NUMBER: builtins.int
@@ -122,6 +138,8 @@ class CreateSessionRequest(google.protobuf.message.Message):
     IDEMPOTENCY_KEY_FIELD_NUMBER: builtins.int
     WAIT_READY_FIELD_NUMBER: builtins.int
     WAIT_TIMEOUT_MS_FIELD_NUMBER: builtins.int
+    URL_FIELD_NUMBER: builtins.int
+    AUTH_FIELD_NUMBER: builtins.int
     agent: builtins.str
     """An entry id (a process is started or shared) or an agent id (exactly that process)."""
     workspace: builtins.str
@@ -150,6 +168,8 @@ class CreateSessionRequest(google.protobuf.message.Message):
     """True to answer only when the agent is ready; its errors are then this call's."""
     wait_timeout_ms: builtins.int
     """How long wait_ready waits, in ms; absent = until the call's deadline."""
+    url: builtins.str
+    """Attach to the server that already runs here, instead of starting the entry's command; UNSUPPORTED for protocols without servers."""
     @property
     def additional_directories(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
         """Further directories that the agent may use, absolute."""
@@ -174,6 +194,10 @@ class CreateSessionRequest(google.protobuf.message.Message):
     def env(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.str]:
         """Environment of the agent; values or references (env:NAME, file:PATH). Kept in memory only."""
 
+    @property
+    def auth(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.str]:
+        """How to log in at `url`: user, password, bearer, token, auth_token, type; values or references. Kept in memory only."""
+
     def __init__(
         self,
         *,
@@ -197,9 +221,11 @@ class CreateSessionRequest(google.protobuf.message.Message):
         idempotency_key: builtins.str = ...,
         wait_ready: builtins.bool = ...,
         wait_timeout_ms: builtins.int | None = ...,
+        url: builtins.str | None = ...,
+        auth: collections.abc.Mapping[builtins.str, builtins.str] | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_environment", b"_environment", "_key", b"_key", "_mode", b"_mode", "_model", b"_model", "_name", b"_name", "_project", b"_project", "_trust_workspace", b"_trust_workspace", "_wait_timeout_ms", b"_wait_timeout_ms", "environment", b"environment", "key", b"key", "mode", b"mode", "model", b"model", "name", b"name", "project", b"project", "trust_workspace", b"trust_workspace", "wait_timeout_ms", b"wait_timeout_ms"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_environment", b"_environment", "_key", b"_key", "_mode", b"_mode", "_model", b"_model", "_name", b"_name", "_project", b"_project", "_trust_workspace", b"_trust_workspace", "_wait_timeout_ms", b"_wait_timeout_ms", "additional_directories", b"additional_directories", "agent", b"agent", "close_when_done", b"close_when_done", "env", b"env", "environment", b"environment", "idempotency_key", b"idempotency_key", "key", b"key", "labels", b"labels", "mcp_servers", b"mcp_servers", "mode", b"mode", "model", b"model", "name", b"name", "options", b"options", "policy", b"policy", "project", b"project", "rules", b"rules", "trust_workspace", b"trust_workspace", "wait_ready", b"wait_ready", "wait_timeout_ms", b"wait_timeout_ms", "workspace", b"workspace"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_environment", b"_environment", "_key", b"_key", "_mode", b"_mode", "_model", b"_model", "_name", b"_name", "_project", b"_project", "_trust_workspace", b"_trust_workspace", "_url", b"_url", "_wait_timeout_ms", b"_wait_timeout_ms", "environment", b"environment", "key", b"key", "mode", b"mode", "model", b"model", "name", b"name", "project", b"project", "trust_workspace", b"trust_workspace", "url", b"url", "wait_timeout_ms", b"wait_timeout_ms"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_environment", b"_environment", "_key", b"_key", "_mode", b"_mode", "_model", b"_model", "_name", b"_name", "_project", b"_project", "_trust_workspace", b"_trust_workspace", "_url", b"_url", "_wait_timeout_ms", b"_wait_timeout_ms", "additional_directories", b"additional_directories", "agent", b"agent", "auth", b"auth", "close_when_done", b"close_when_done", "env", b"env", "environment", b"environment", "idempotency_key", b"idempotency_key", "key", b"key", "labels", b"labels", "mcp_servers", b"mcp_servers", "mode", b"mode", "model", b"model", "name", b"name", "options", b"options", "policy", b"policy", "project", b"project", "rules", b"rules", "trust_workspace", b"trust_workspace", "url", b"url", "wait_ready", b"wait_ready", "wait_timeout_ms", b"wait_timeout_ms", "workspace", b"workspace"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_environment", b"_environment"]) -> typing.Literal["environment"] | None: ...
     @typing.overload
@@ -214,6 +240,8 @@ class CreateSessionRequest(google.protobuf.message.Message):
     def WhichOneof(self, oneof_group: typing.Literal["_project", b"_project"]) -> typing.Literal["project"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_trust_workspace", b"_trust_workspace"]) -> typing.Literal["trust_workspace"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_url", b"_url"]) -> typing.Literal["url"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_wait_timeout_ms", b"_wait_timeout_ms"]) -> typing.Literal["wait_timeout_ms"] | None: ...
 

@@ -64,10 +64,14 @@ def test_no_daemon_at_a_named_address_says_how_to_start_one(cli: Cli, quiet_home
     check(cli("--address", "nonsense", "ps"), 1, "unix:PATH or HOST:PORT")
 
 
+def test_a_login_is_refused_when_it_is_none_or_has_no_server(with_daemon: Cli) -> None:
+    check(with_daemon("run", "demo", "x", "--auth", "me:pw"), 2, "--url")
+    check(with_daemon("run", "demo", "x", "--url", "http://x", "--auth", "me"), 2, "USER:PASSWORD")
+
+
 def test_what_the_daemon_does_not_serve_is_said_in_its_words(with_daemon: Cli) -> None:
     check(with_daemon("stats"), 1, "Stats/Get is not served", "UNSUPPORTED")
     check(with_daemon("tools", SESSION), 1, "UNSUPPORTED")
-    check(with_daemon("run", "demo", "x", "--url", "http://x"), 1, "--url", "UNSUPPORTED")
 
 
 def test_an_error_of_the_daemon_ends_with_its_reason(with_daemon: Cli, daemon: FakeDaemon) -> None:

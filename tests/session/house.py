@@ -111,6 +111,9 @@ class FakeEntries:
             raise self.fails
         return Prepared(("fake", entry.id), dict(spec.env), spec.workspace)
 
+    def attached(self, entry: Entry, spec: SessionSpec) -> Entry:
+        return entry
+
     def carried(self, entry: Entry, workspace: str) -> Sequence[str]:
         return self.carries
 
