@@ -228,8 +228,10 @@ async def test_a_revert_takes_files_back_and_an_unrevert_brings_them_again(
         await live.approve(session)
         await live.ended(session)
         await live.until(lambda: live.of_type(FileChange, session))
-        page = await live.connection.messages(session)
-        first: Any = page.payloads[0]
+        newest = await live.connection.messages(session, limit=1)
+        assert newest.before, "there is an older page"
+        older = await live.connection.messages(session, before=newest.before)
+        first: Any = older.payloads[0]
         await live.connection.revert(session, first.message_id)
         assert not (place.workspace / "new.txt").exists()
         await live.connection.unrevert(session)

@@ -182,7 +182,7 @@ def test_a_tool_part_is_a_tool_call_and_its_updates() -> None:
 
 @pytest.mark.proves("KM5")
 def test_permission_asked_is_a_permission_request() -> None:
-    asked = {
+    asked: dict[str, object] = {
         "id": "per_1",
         "sessionID": "ses_1",
         "permission": "bash",
