@@ -26,9 +26,10 @@ from agentctl.cli import (
     sessions,
 )
 from agentctl.cli import run as running
-from agentctl.cli.errors import leaf, report
+from agentctl.cli.errors import is_of_output, leaf, report
 from agentctl.cli.options import Config
 from agentctl.cli.state import STATE
+from agentctl.cli.streams import prepare, readable
 
 GROUPS = (
     ("run prompt chat", "prompt an agent, or talk with it"),
@@ -122,15 +123,17 @@ def hoist(arguments: Sequence[str]) -> list[str]:
 def run(arguments: Sequence[str]) -> int:
     """Runs the program and returns its exit code."""
     try:
-        done: Any = app(hoist(arguments), prog_name="agentctl", standalone_mode=False)
+        prepare()
+        words = hoist(readable(arguments))
+        done: Any = app(words, prog_name="agentctl", standalone_mode=False)
         code = done if isinstance(done, int) else 0
         sys.stdout.flush()
     except BaseException as error:
         if isinstance(error, SystemExit):
             raise
         code = report(error)
-        if isinstance(leaf(error), BrokenPipeError):
-            # Python flushes once more at its end, and would complain of the same broken pipe.
+        if is_of_output(leaf(error)):
+            # Python flushes once more at its end, and would complain of the same output.
             with suppress(OSError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code

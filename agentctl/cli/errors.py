@@ -1,5 +1,6 @@
 """Owns how an error looks: one sentence, what to type next, the reason code; and its exit code."""
 
+import errno
 import sys
 from typing import Any, NoReturn, cast
 
@@ -57,10 +58,23 @@ def report(error: BaseException) -> int:
         return CANCELLED
     if isinstance(error, BrokenPipeError):
         return FAILED
+    if is_of_output(error):
+        show(f"The output cannot be written: {error}.", "INVALID_PARAMETERS")
+        return FAILED
+    if isinstance(error, UnicodeDecodeError):
+        show("The input is not UTF-8: convert it first, as with iconv -t UTF-8.", "USAGE")
+        return USAGE
     if isinstance(error, OSError) and error.filename is not None:
         show(f"{error.filename}: {error.strerror}.", "INVALID_PARAMETERS")
         return FAILED
     raise error
+
+
+def is_of_output(error: BaseException) -> bool:
+    """Whether nobody reads our output any more, or nothing more fits where it goes."""
+    if not isinstance(error, OSError) or error.filename is not None:
+        return False
+    return error.errno in (errno.EPIPE, errno.ENOSPC, errno.EIO)
 
 
 def leaf(error: BaseException) -> BaseException:
