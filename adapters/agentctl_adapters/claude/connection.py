@@ -162,6 +162,8 @@ class ClaudeConnection:
     async def cancel(self, native: NativeSessionId) -> None:
         with self._alive("before it was told"), anyio.move_on_after(WRITE_TIMEOUT_S):
             self._link.control.post_request("interrupt", cancel_queued=True)
+            for task in self._link.shells:
+                self._link.control.post_request("stop_task", task_id=task)
             await self._link.control.flush()
 
     async def answer_permission(self, request: NativeRequestId, answer: PermissionAnswer) -> None:

@@ -15,7 +15,10 @@ from agentctl_adapters.claude.asks import outlives
 from agentctl_adapters.claude.control import Control, failure
 from agentctl_adapters.claude.translate import ClaudeTranslator, refuses_key
 from agentctl_adapters.common import link
-from agentctl_adapters.common.shapes import Json, as_object, as_text, as_words
+from agentctl_adapters.common.shapes import Json, as_object, as_objects, as_text, as_words
+
+# An interrupt ends subagents, but not these.
+_SHELLS = frozenset({"local_bash", "monitor", "monitor_mcp"})
 
 
 def parse(line: bytes) -> Json | None:
@@ -37,6 +40,7 @@ class ClaudeLink(link.Link):
         super().__init__(launch, translator, sink, parse_line=parse)
         self.control = Control(self.send, self.before_write)
         self.asked: dict[NativeRequestId, Json] = {}
+        self.shells: list[str] = []
         self.refusal = ""
         self.idle = anyio.Event()
         self.idle.set()
@@ -96,6 +100,10 @@ class ClaudeLink(link.Link):
                 self._key_source = as_text(message.get("apiKeySource")) or self._key_source
                 self._key_refused = False
                 self._asked_in_turn.clear()
+            case "background_tasks_changed":
+                tasks = as_objects(message.get("tasks"))
+                shells = (task for task in tasks if task.get("task_type") in _SHELLS)
+                self.shells = [as_text(task.get("task_id")) for task in shells]
             case "api_retry" if not self._key_refused and refuses_key(message, self._key_source):
                 # Ten tries take three minutes, and none of them can help.
                 self._key_refused = True

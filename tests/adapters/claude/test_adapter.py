@@ -197,6 +197,20 @@ async def test_a_cancel_drops_what_waits_too_and_twice_is_once(tmp_path: Path) -
     assert len(seen.of(Complete)) == 2
 
 
+@pytest.mark.proves("P2")
+async def test_a_cancel_stops_shells_in_the_background_which_an_interrupt_leaves(
+    tmp_path: Path,
+) -> None:
+    seen = Seen()
+    async with faulty(tmp_path, seen) as connection:
+        native = await connection.new_session(spec(tmp_path))
+        await connection.prompt(native, text("leave"))
+        await seen.until(lambda: seen.text)
+        await connection.cancel(native)
+        assert (await seen.ended()).outcome is Outcome.CANCELLED
+    assert [each["task_id"] for each in seen.controls("stop_task")] == ["b1"]
+
+
 async def test_model_and_mode_are_switched_and_what_the_agent_refuses_is_the_callers_mistake(
     tmp_path: Path,
 ) -> None:

@@ -6,6 +6,7 @@ Code's own flags are read where they matter and else ignored. What a prompt's fi
     say WORDS      the words as text         ask    a Bash call that asks for leave
     question       AskUserQuestion           plan   ExitPlanMode with a document
     work           a turn that ends only by an interrupt
+    leave          the same, with a subagent and a shell in the background
 """
 
 import json
@@ -182,6 +183,11 @@ class Fake:
                 self.use("AskUserQuestion", {"questions": [several]}, ask=True)
             case "plan":
                 self.use("ExitPlanMode", {"plan": "# Leap"}, ask=True)
+            case "leave":
+                kinds = {"a1": "local_agent", "b1": "local_bash"}
+                tasks = [{"task_id": own, "task_type": kind} for own, kind in kinds.items()]
+                self.put(type="system", subtype="background_tasks_changed", tasks=tasks)
+                self.text("working ")
             case _:
                 self.text("working ")
         return None
