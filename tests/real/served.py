@@ -4,6 +4,7 @@ Owns the daemon of one test, a client with the whole event stream, and the check
 test: the stream keeps every promise, and no process is left. Knows no agent but by its recipe.
 """
 
+import contextlib
 import json
 import os
 import sys
@@ -265,8 +266,10 @@ async def serving(
 def kill_agents(served: Served, name: str = "node") -> None:
     """SIGKILL for the agent itself, not for the guard that holds its leash."""
     for process in served.agent_processes():
-        if process.name() == name:
-            process.kill()
+        # One that ends with another, which was killed before it, is as dead.
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if process.name() == name:
+                process.kill()
 
 
 async def reason_of(call: Any) -> str:
@@ -288,7 +291,7 @@ class Cli:
     @classmethod
     def of(cls, home: Home, model: Model, **env: str) -> "Cli":
         data_dir = {"AGENTCTL_DATA_DIR": str(home.root / "data")}
-        return cls(home, daemon_env(home, model.url, **data_dir, **env))
+        return cls(home, daemon_env(home, model.url, recipe=GEMINI, **data_dir, **env))
 
     def argv(self, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "agentctl", *arguments]
