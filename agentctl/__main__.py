@@ -14,8 +14,10 @@ os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 
 def main() -> None:
-    from agentctl.cli.app import run
-
+    try:
+        from agentctl.cli.app import run
+    except KeyboardInterrupt:  # typed while the program still loads
+        sys.exit(130)
     sys.exit(run(sys.argv[1:]))
 
 

@@ -1,8 +1,7 @@
 """Owns the command `chat`: a conversation at the terminal, one prompt after the other."""
 
-import importlib
-import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -65,14 +64,15 @@ async def _open(
 ) -> tuple[str, bool]:
     """(session, whether we made it)."""
     from agentctl.cli.ids import is_full, resolve
-    from agentctl.cli.starting import watched
+    from agentctl.cli.starting import new_session
 
     entries = {each.entry_id for each in (await client.registry.list(page_size=1000)).entries}
     if target not in entries:
         known = await resolve(client, "session", target)
         if is_full(known):
             return known, False
-    starting = client.sessions.create(
+    create = partial(
+        client.sessions.create,
         await inputs.named_agent(client, target),
         inputs.workspace(workspace),
         model=model,
@@ -80,18 +80,18 @@ async def _open(
         policy=approve or "",
         mcp_servers=servers,
         env=await inputs.caller_env(client, target),
-        wait_ready=True,
     )
-    return (await watched(client, target, starting)).session_id, True
+    return (await new_session(client, target, create)).session_id, True
 
 
 async def _talk(client: "AgentCtl", session_id: str) -> None:
     from agentctl.cli.follow import What
     from agentctl.cli.following import follow
+    from agentctl.cli.lines import read_lines
 
     first = True
     while True:
-        line = await _read()
+        line = await read_lines()
         if line is None or line.strip() in LEAVE:
             return
         if not line.strip():
@@ -101,29 +101,6 @@ async def _talk(client: "AgentCtl", session_id: str) -> None:
         what = What(session_id, made.run.run_id, after, header=first)
         await follow(client, what, as_json=False)
         first = False
-
-
-async def _read() -> str | None:
-    """The next prompt; None at the end of the input. Lines that end with a backslash go on."""
-    import anyio
-
-    if sys.stdin.isatty():
-        # Gives history and editing to input().
-        importlib.import_module("readline")
-
-    def ask() -> str | None:
-        lines: list[str] = []
-        try:
-            while True:
-                prompt = ("… " if lines else "> ") if sys.stdin.isatty() else ""
-                line = input(prompt)
-                lines.append(line.removesuffix("\\"))
-                if not line.endswith("\\"):
-                    return "\n".join(lines)
-        except EOFError:
-            return "\n".join(lines) if lines else None
-
-    return await anyio.to_thread.run_sync(ask, abandon_on_cancel=True)
 
 
 async def _close(client: "AgentCtl", session_id: str) -> None:

@@ -1,6 +1,7 @@
 """Owns the commands that prompt: run, prompt, cancel; and start and stop of what they need."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -184,13 +185,14 @@ def start(
     async def work(client: "AgentCtl") -> None:
         from agentctl import v1
         from agentctl.cli.ids import is_full, resolve
-        from agentctl.cli.starting import watched
+        from agentctl.cli.starting import new_session, watched
 
         env = await inputs.caller_env(client, agent)
         place = inputs.workspace(workspace)
         known = await resolve(client, "session", resume) if resume else ""
         if not resume:
-            starting = client.sessions.create(
+            create = partial(
+                client.sessions.create,
                 await inputs.named_agent(client, agent),
                 place,
                 model=model,
@@ -202,12 +204,13 @@ def start(
                 auth=login,
                 mcp_servers=servers,
                 env=env,
-                wait_ready=True,
             )
-        elif is_full(known):
+            _print_started(await new_session(client, agent, create), as_json)
+            return
+        if is_full(known):
             starting = client.sessions.resume(known, wait_ready=True)
         else:
-            create = v1.CreateSessionRequest(
+            wanted = v1.CreateSessionRequest(
                 agent=agent,
                 workspace=place,
                 model=model,
@@ -221,7 +224,7 @@ def start(
                 env=env,
             )
             starting = client.sessions.resume(
-                entry_id=agent, native_session_id=resume, create=create, wait_ready=True
+                entry_id=agent, native_session_id=resume, create=wanted, wait_ready=True
             )
         _print_started(await watched(client, agent, starting), as_json)
 

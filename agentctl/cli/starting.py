@@ -1,8 +1,9 @@
 """Owns waiting for an agent's start with a word on the screen about why it takes long."""
 
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import anyio
 
@@ -19,6 +20,26 @@ _GOING = (v1.AgentState.AGENT_STATE_STARTING, v1.AgentState.AGENT_STATE_READY)
 
 # A spinner should turn, not flicker.
 TICK_S = 0.15
+# Closing ends the process, which takes as long as its stop ladder; Ctrl-C again leaves at once.
+CLOSE_S = 20.0
+
+
+async def new_session(
+    client: "AgentCtl", entry_id: str, create: Callable[..., Awaitable[v1.Session]]
+) -> v1.Session:
+    """A session that is ready. One whose start is interrupted is closed: nobody knows its id.
+
+    Args:
+        create: Sessions.Create with all but `idempotency_key` and `wait_ready`.
+    """
+    key = uuid4().hex
+    try:
+        return await watched(client, entry_id, create(idempotency_key=key, wait_ready=True))
+    except anyio.get_cancelled_exc_class():
+        with anyio.move_on_after(CLOSE_S, shield=True):
+            session = await create(idempotency_key=key)
+            await client.sessions.close(session.session_id, force=True)
+        raise
 
 
 async def watched(client: "AgentCtl", entry_id: str, starting: Awaitable[v1.Session]) -> v1.Session:

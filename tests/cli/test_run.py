@@ -71,7 +71,7 @@ def test_a_long_answer_in_many_pieces_takes_time_in_proportion() -> None:
         return time.perf_counter() - began
 
     # Eight times as many pieces take eight times as long; copying what was said takes 64 times.
-    assert seconds(80_000) < 30 * max(seconds(10_000), 0.002)
+    assert seconds(80_000) < 30 * max(seconds(10_000), 0.01)
 
 
 def test_a_subagent_does_not_speak_in_the_answer(with_daemon: Cli, daemon: FakeDaemon) -> None:
