@@ -92,6 +92,7 @@ BEHAVIOURS: dict[str, str] = {
     "E5": "No event is larger than 256 KiB; longer text travels as several.",
     "E6": "The two views, App SDK and tool, show each event as their tables say.",
     "E7": "What an agent is told was journalled before.",
+    "E8": "One story gives one sequence of events on every agent; what one cannot is called so.",
     "R1": "An entry file is refused with file, line, field and what was expected.",
     "R2": "Layers merge field by field, and an edit keeps the rest of the file as it was.",
     "R3": "An edit by hand is in force within a second; a bad one leaves the last good version.",

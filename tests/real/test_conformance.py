@@ -12,6 +12,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.real]
 UNSUPPORTED = {"gemini": {"question"}}
 
 
+@pytest.mark.proves("E8")
 @pytest.mark.parametrize("agent", AGENTS)
 async def test_every_agent_gives_the_same_sequence_of_events(tmp_path: Path, agent: str) -> None:
     real = AGENTS[agent]

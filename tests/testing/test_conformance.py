@@ -35,6 +35,7 @@ def named(*names: str) -> list[Scenario]:
     return [each for each in load() if each.name in names]
 
 
+@pytest.mark.proves("E8")
 async def test_the_demo_agent_passes_every_scenario(tmp_path: Path) -> None:
     results = await played(tmp_path, SCRIPT)
     assert [row(each) for each in results if each.why] == []
@@ -58,6 +59,7 @@ class Wayward(DemoScript):
         return Line("say I know nothing", tells=f"{earlier + 1} user turns")
 
 
+@pytest.mark.proves("E8")
 async def test_what_an_agent_does_otherwise_fails_and_what_it_cannot_do_is_called_so(
     tmp_path: Path,
 ) -> None:
