@@ -136,11 +136,13 @@ class Approvals:
         )
         return await self._connection.unary("Approvals/Respond", request, v1.Approval)
 
-    async def list_rules(self, session_id: str) -> v1.ListRulesResponse:
+    async def list_rules(self, session_id: str = "") -> v1.ListRulesResponse:
+        """Rules of a session alone; without one, those of all sessions."""
         request = v1.ListRulesRequest(session_id=session_id)
         return await self._connection.unary("Approvals/ListRules", request, v1.ListRulesResponse)
 
     async def put_rule(self, session_id: str, rule: v1.Rule) -> v1.Rule:
+        """Makes a rule, or replaces the one whose id it has; session "" means all sessions."""
         request = v1.PutRuleRequest(session_id=session_id, rule=rule)
         return await self._connection.unary("Approvals/PutRule", request, v1.Rule)
 

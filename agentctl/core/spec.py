@@ -105,13 +105,21 @@ class McpServer:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A standing answer: same kind, and exactly this command or path ("" = any)."""
+    """A standing answer; every field that is set must fit ("" and None = any). Times: Unix ms."""
 
     rule_id: str
     kind: ToolKind | None = None
     command: str = ""
     path: str = ""
     decision: Policy = Policy.ASK
+    path_pattern: str = ""
+    command_pattern: str = ""
+    entry_id: str = ""
+    workspace: str = ""
+    expires_at: int | None = None
+    created_at: int = 0
+    note: str = ""
+    revision: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,14 @@ def rule_message(rule: Rule) -> v1.Rule:
         command=rule.command or None,
         path=rule.path or None,
         decision=enum_number(v1.Policy, rule.decision),
+        path_pattern=rule.path_pattern or None,
+        command_pattern=rule.command_pattern or None,
+        entry_id=rule.entry_id or None,
+        workspace=rule.workspace or None,
+        expires_at=rule.expires_at,
+        created_at=rule.created_at or None,
+        note=rule.note or None,
+        revision=rule.revision or None,
     )
 
 
@@ -126,6 +134,7 @@ def approval_message(record: ApprovalRecord) -> v1.Approval:
         option_id=record.option_id,
         by=enum_number(v1.DecidedBy, record.by),
         reason=record.reason,
+        rule_id=record.rule_id,
     )
 
 

@@ -31,6 +31,9 @@ T = TypeVar("T")
 DEFAULT_PAGE = 100
 MAX_PAGE = 1000
 
+# A rule is held in memory, and each request against it; a longer command is better a pattern.
+MAX_RULE_TEXT = 16_384
+
 _PROMPT_BLOCKS = {
     ContentType.TEXT,
     ContentType.IMAGE,
@@ -161,17 +164,26 @@ def _mcp_server(server: v1.McpServer) -> McpServer:
     )
 
 
-def rule(message: v1.Rule) -> Rule:
-    kind = word(v1.ToolKind, message.kind, field="rules.kind")
-    decision = word(v1.Policy, message.decision, field="rules.decision")
+def rule(message: v1.Rule, *, where: str = "rules") -> Rule:
+    kind = word(v1.ToolKind, message.kind, field=f"{where}.kind")
+    decision = word(v1.Policy, message.decision, field=f"{where}.decision")
     if not decision:
-        raise invalid("a rule has no decision: say ask, allow or deny.", "rules.decision")
+        raise invalid("a rule has no decision: say ask, allow or deny.", f"{where}.decision")
+    for text in ("command", "path", "command_pattern", "path_pattern", "workspace", "note"):
+        if len(getattr(message, text)) > MAX_RULE_TEXT:
+            raise invalid(f"{text} has more than {MAX_RULE_TEXT} characters.", f"{where}.{text}")
     return Rule(
         rule_id=message.rule_id,
         kind=ToolKind(kind) if kind else None,
         command=message.command,
         path=message.path,
         decision=Policy(decision),
+        path_pattern=message.path_pattern,
+        command_pattern=message.command_pattern,
+        entry_id=message.entry_id,
+        workspace=message.workspace,
+        expires_at=message.expires_at if message.HasField("expires_at") else None,
+        note=message.note,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from agentctl.core.adapter import HistoryPage, NativeSession
 from agentctl.core.parts import Choice, McpServerState
-from agentctl.core.spec import SessionSpec
+from agentctl.core.spec import Rule, SessionSpec
 from agentctl.core.words import RunState
 from agentctl.session.records import (
     AgentRecord,
@@ -119,6 +119,18 @@ class ApprovalsApi(Protocol):
     async def reject_question(self, question_id: str, *, reason: str = "") -> QuestionRecord: ...
 
 
+class RulesApi(Protocol):
+    """`session_id` "" means the rules of all sessions; those of one stand in its record."""
+
+    def standing_rules(self) -> Sequence[Rule]: ...
+
+    async def put_rule(self, session_id: str, rule: Rule) -> Rule:
+        """Makes one (its id is "") or replaces one in its place; the daemon sets id and time."""
+        ...
+
+    async def delete_rule(self, session_id: str, rule_id: str) -> None: ...
+
+
 class AgentsApi(Protocol):
     async def start_agent(self, entry_id: str, *, workspace: str = "") -> AgentRecord: ...
 
@@ -159,5 +171,5 @@ class HistoryApi(Protocol):
     async def mcp_status(self, session_id: str) -> Sequence[McpServerState]: ...
 
 
-class ManagerApi(SessionsApi, RunsApi, HistoryApi, ApprovalsApi, AgentsApi, Protocol):
+class ManagerApi(SessionsApi, RunsApi, HistoryApi, ApprovalsApi, RulesApi, AgentsApi, Protocol):
     """All of it: what `daemon.py` hands to rpc."""

@@ -3,6 +3,8 @@
 It refuses to know how an answer reaches an agent.
 """
 
+import dataclasses
+
 from agentctl.core.adapter import QuestionAnswer
 from agentctl.core.errors import Invalid, NotFound, Refused
 from agentctl.core.events import PermissionRequest
@@ -59,7 +61,9 @@ class ApprovalCalls(Base):
         if answer.always:
             if answer.decision != "approve" or answer.option_id is not None:
                 raise Invalid("always goes with approve alone: nothing else makes a rule of ours.")
-            record.rules.append(rule_for(request, mint("rule")))
+            rule = rule_for(request, mint("rule"))
+            record.rules.append(dataclasses.replace(rule, created_at=writes.now, revision=1))
+            verdict = dataclasses.replace(verdict, rule_id=rule.rule_id)
             writes.touch(record)
         session.ledger.resolve(request.approval_id, verdict, writes)
         await session.commit(writes)

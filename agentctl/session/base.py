@@ -21,6 +21,7 @@ from agentctl.session.ending import Limits
 from agentctl.session.pool import Pool, PoolDeps
 from agentctl.session.ports import Entries, JournalPort, Recorder, Redactor
 from agentctl.session.records import ApprovalRecord, QuestionRecord, RunRecord, SessionRecord
+from agentctl.session.rules import StandingRules
 from agentctl.session.session import Session, SessionDeps
 from agentctl.session.store import load
 from agentctl.session.writes import DISK_FULL
@@ -73,6 +74,7 @@ class Base:
     def __init__(self, deps: ManagerDeps) -> None:
         self.deps = deps
         self.sessions: dict[str, Session] = {}
+        self.standing = StandingRules()
         self.closed_sessions = 0
         self.full = False
         self._group: TaskGroup | None = None
@@ -168,6 +170,7 @@ class Base:
             background=self.background,
             limits=deps.limits,
             on_closed=self._closed,
+            standing=self.standing,
             expose_reasoning=deps.expose_reasoning,
             keep_raw=deps.keep_raw,
         )

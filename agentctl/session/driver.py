@@ -25,6 +25,7 @@ from agentctl.core.events import Error, Event, SessionOptions
 from agentctl.core.ids import NativeSessionId
 from agentctl.core.parts import RunError, Setting
 from agentctl.core.words import Outcome, RunState, SessionChange, SessionState
+from agentctl.session.ids import now_ms
 from agentctl.session.pool import Wanted
 from agentctl.session.process import AgentProcess
 from agentctl.session.records import RunRecord
@@ -185,7 +186,7 @@ class Driver:
             session_id=record.id,
             spec=self._session.spec(),
             policy=record.policy,
-            rules=bool(record.rules),
+            rules=self._session.deps.standing.narrows(record, now_ms()),
             agent_id=self.wanted_agent,
             avoid=frozenset(self.avoid),
         )

@@ -44,6 +44,7 @@ from agentctl.session.ids import mint
 from agentctl.session.permissions import Verdict
 from agentctl.session.records import RunRecord, SessionRecord
 from agentctl.session.requests import Requests
+from agentctl.session.rules import StandingRules
 from agentctl.session.writes import Writes
 
 _RESTING = frozenset({SessionState.ACTIVE, SessionState.AWAITING, SessionState.IDLE})
@@ -61,10 +62,13 @@ class Ledger:
         keep_raw: bool = False,
         approval_ms: int | None = None,
         first_message: int = 1,
+        standing: StandingRules | None = None,
     ) -> None:
         self.record = record
         self.turns = Turns(mint=mint, first_message=first_message)
-        self.requests = Requests(record, hooks, self.turns, self, approval_ms)
+        self.requests = Requests(
+            record, hooks, self.turns, self, approval_ms, standing or StandingRules()
+        )
         self.runs: dict[str, RunRecord] = {}
         self.ending: dict[str, RunRecord] = {}
         """Ended in memory, and not yet in the journal."""

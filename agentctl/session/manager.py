@@ -17,6 +17,7 @@ from agentctl.core.events import (
     ToolUpdate,
 )
 from agentctl.core.parts import RunError
+from agentctl.core.spec import Rule
 from agentctl.core.words import (
     DecidedBy,
     Decision,
@@ -32,6 +33,7 @@ from agentctl.session.approval_calls import ApprovalCalls
 from agentctl.session.base import logger
 from agentctl.session.history_calls import HistoryCalls
 from agentctl.session.records import ApprovalRecord, QuestionRecord, RunRecord, SessionRecord
+from agentctl.session.rule_calls import RuleCalls
 from agentctl.session.session import Session
 from agentctl.session.session_calls import SessionCalls
 from agentctl.session.store import load
@@ -46,7 +48,7 @@ RESTARTED = RunError(
 SHUTDOWN_S = 20.0
 
 
-class Manager(SessionCalls, HistoryCalls, ApprovalCalls, AgentCalls):
+class Manager(SessionCalls, HistoryCalls, ApprovalCalls, RuleCalls, AgentCalls):
     """Use as an async context manager: entering recovers, leaving stops every agent."""
 
     async def __aenter__(self) -> Self:
@@ -87,6 +89,8 @@ class Manager(SessionCalls, HistoryCalls, ApprovalCalls, AgentCalls):
     async def _recover(self) -> None:
         """Ends what the last daemon left running; queues stay, and wait for a client."""
         journal = self.deps.journal
+        for doc in await journal.docs("rule", limit=1_000_000):
+            self.standing.put(load(Rule, doc))
         for doc in await journal.docs("session", open=True, limit=1_000_000):
             self.adopt(load(SessionRecord, doc))
         for doc in await journal.docs("run", open=True, limit=1_000_000):

@@ -1,12 +1,14 @@
 """Owns the answer that policy and rules give to a permission request; pure, and knows no agent.
 
-Rules come first, in their order, then the session's policy. Only an option of kind allow_once or
+Rules come first, in their order, then the session's policy; the first that fits decides. Only an option of kind allow_once or
 reject_once is ever picked: an *_always option of the agent is sent only when a client picks exactly
 it. A request outside any run is never allowed by policy or rule.
 """
 
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import PurePosixPath
 
 from agentctl.core.errors import Invalid
@@ -14,12 +16,22 @@ from agentctl.core.events import PermissionRequest
 from agentctl.core.parts import PermissionOption
 from agentctl.core.spec import Rule
 from agentctl.core.words import DecidedBy, Decision, OptionKind, Policy, Risk, ToolKind
+from agentctl.session.patterns import BadPattern, absolute, fits_command, fits_path, inside
 
 # A denial without words still tells the model what happened, in these (design section 6).
 DENIED = "User denied this tool use request"
 
 _HIGH_RISK = frozenset({"rm", "sudo", "dd", "mkfs", "chmod", "chown", "kill", "shutdown", "reboot"})
 _READING = frozenset({ToolKind.READ, ToolKind.SEARCH, ToolKind.THINK, ToolKind.TODO})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where and when a request is asked: what a rule can name beside the request itself."""
+
+    entry_id: str
+    workspace: str
+    now: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +72,99 @@ def rule_for(request: PermissionRequest, rule_id: str) -> Rule:
     return Rule(rule_id, request.tool_kind, command, "" if command else path, Policy.ALLOW)
 
 
-def _matches(rule: Rule, request: PermissionRequest) -> bool:
-    command, path = subject(request)
+def paths_of(request: PermissionRequest, workspace: str) -> set[str]:
+    """Every path that a request names, absolute: its file, and those in the heads of its diff."""
+    details = request.details
+    if details is None:
+        return set()
+    told = [details.file] if details.file else []
+    lines = (details.diff or "").split("\n")
+    for before, after in pairwise(lines):
+        if before.startswith("--- ") and after.startswith("+++ "):
+            told += [before[4:].removeprefix("a/"), after[4:].removeprefix("b/")]
+    named = {path.partition("\t")[0].strip() for path in told} - {"", "/dev/null"}
+    return {absolute(path, workspace) for path in named}
+
+
+def applies(rule: Rule, place: Place) -> bool:
+    """Whether a rule is in force there and then, whatever is asked."""
+    if rule.expires_at is not None and rule.expires_at <= place.now:
+        return False
+    if rule.entry_id and rule.entry_id != place.entry_id:
+        return False
+    return not rule.workspace or inside(place.workspace, rule.workspace)
+
+
+def _fits_command(rule: Rule, command: str) -> bool:
+    if rule.command and rule.command != command and rule.command.strip() != command.strip():
+        return False
+    if not rule.command_pattern:
+        return True
+    guarded = rule.decision is Policy.ALLOW
+    command = command.strip()
+    return bool(command) and fits_command(rule.command_pattern, command, guarded=guarded)
+
+
+def _fits_paths(rule: Rule, request: PermissionRequest, place: Place) -> bool:
+    if not rule.path and not rule.path_pattern:
+        return True
+    wanted = absolute(rule.path, place.workspace) if rule.path else ""
+    found = [
+        (not wanted or wanted == path)
+        and (not rule.path_pattern or fits_path(rule.path_pattern, path))
+        for path in paths_of(request, place.workspace)
+    ]
+    # Leave for one file of a patch is no leave for the rest; a refusal of one refuses it all.
+    return bool(found) and (all(found) if rule.decision is Policy.ALLOW else any(found))
+
+
+def matches(rule: Rule, request: PermissionRequest, place: Place) -> bool:
+    """Whether a rule fits a request; one whose pattern does not compile fits nothing."""
+    if not applies(rule, place):
+        return False
     if rule.kind is not None and rule.kind is not request.tool_kind:
         return False
-    if rule.command and rule.command != command:
+    try:
+        return _fits_command(rule, subject(request)[0]) and _fits_paths(rule, request, place)
+    except BadPattern:
         return False
-    return not (rule.path and rule.path != path)
+
+
+_FIELDS = ("kind", "command", "path", "command_pattern", "path_pattern", "entry_id", "workspace")
+
+
+def check_rule(rule: Rule, now: int, *, where: str = "rule") -> None:
+    """Refuses a rule that can never fit.
+
+    Raises:
+        Invalid: with the field that is wrong in `metadata`.
+    """
+
+    def no(field: str, message: str) -> Invalid:
+        return Invalid(message, metadata={"field": f"{where}.{field}" if field else where})
+
+    if not any(getattr(rule, field) for field in _FIELDS):
+        raise no("", f"the rule names nothing that it is for: set one of {', '.join(_FIELDS)}.")
+    for exact, pattern in (("command", "command_pattern"), ("path", "path_pattern")):
+        if getattr(rule, exact) and getattr(rule, pattern):
+            raise no(pattern, f"a rule has {exact} or {pattern}, not both: leave one out.")
+    for field in ("command", "command_pattern"):
+        if getattr(rule, field) and not getattr(rule, field).strip():
+            raise no(field, f"{field} is blank: no command is. Leave it out to mean any.")
+    for field in ("path", "path_pattern", "workspace"):
+        value: str = getattr(rule, field)
+        if value and not value.startswith("/"):
+            raise no(field, f'{field} "{value}" is relative: begin it with /, as in "/**/{value}".')
+    if rule.expires_at is not None and rule.expires_at <= now:
+        raise no("expires_at", "expires_at is in the past: name a time to come, in Unix ms.")
+    field = "command_pattern"
+    try:
+        fits_command(rule.command_pattern, "", guarded=False)
+        field = "path_pattern"
+        fits_path(rule.path_pattern, "/")
+    except BadPattern as error:
+        text = getattr(rule, field)
+        raise no(field, f'{field} "{text}" does not compile: {error}.') from error
 
 
 def _allow(request: PermissionRequest, by: DecidedBy, rule_id: str | None) -> Verdict | None:
@@ -83,11 +181,16 @@ def deny(
 
 
 def decide(
-    request: PermissionRequest, policy: Policy, rules: list[Rule], *, in_run: bool
+    request: PermissionRequest,
+    policy: Policy,
+    rules: Iterable[Rule],
+    place: Place,
+    *,
+    in_run: bool,
 ) -> Verdict | None:
     """The automatic answer, or None: a person must be asked."""
     for rule in rules:
-        if _matches(rule, request):
+        if matches(rule, request, place):
             if rule.decision is Policy.DENY:
                 return deny(request, DecidedBy.RULE, rule_id=rule.rule_id)
             if rule.decision is Policy.ALLOW and in_run:

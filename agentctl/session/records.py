@@ -93,6 +93,7 @@ class ApprovalRecord:
     option_id: str | None = None
     by: DecidedBy | None = None
     reason: str | None = None
+    rule_id: str | None = None
 
 
 @dataclass(slots=True)

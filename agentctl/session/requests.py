@@ -18,8 +18,9 @@ from agentctl.core.events import (
 from agentctl.core.turns import Turns
 from agentctl.core.words import DecidedBy, Decision, QuestionOutcome
 from agentctl.session.hooks import Hooks
-from agentctl.session.permissions import Verdict, assess, decide
+from agentctl.session.permissions import Place, Verdict, assess, decide
 from agentctl.session.records import ApprovalRecord, QuestionRecord, SessionRecord
+from agentctl.session.rules import StandingRules
 from agentctl.session.writes import Writes
 
 Open = tuple[Mapping[str, OpenPermission], Mapping[str, OpenQuestion]]
@@ -44,6 +45,7 @@ class Requests:
         turns: Turns,
         books: Books,
         approval_ms: int | None,
+        standing: StandingRules,
     ) -> None:
         self.approvals: dict[str, ApprovalRecord] = {}
         self.questions: dict[str, QuestionRecord] = {}
@@ -54,6 +56,7 @@ class Requests:
         self._turns = turns
         self._books = books
         self._approval_ms = approval_ms
+        self._standing = standing
 
     def open_now(self) -> Open | None:
         """What the agent waits for; None when it waits for nothing."""
@@ -143,8 +146,13 @@ class Requests:
         )
         self.approvals[request.approval_id] = approval
         writes.touch(approval)
+        record = self._record
         verdict = decide(
-            request, self._record.policy, self._record.rules, in_run=event.run_id is not None
+            request,
+            record.policy,
+            self._standing.behind(record.rules),
+            Place(record.spec.entry_id, record.spec.workspace, writes.now),
+            in_run=event.run_id is not None,
         )
         if self.over or event.run_id in self.cancelling:
             verdict = CANCELLED
@@ -167,6 +175,7 @@ class Requests:
             approval.option_id = payload.option_id
             approval.by = payload.by
             approval.reason = payload.reason
+            approval.rule_id = payload.rule_id
             writes.touch(approval)
             writes.after.append(lambda: self._hooks.resolved(payload.approval_id))
         self._books.settle(writes)

@@ -7,7 +7,7 @@ that does not end (`ending.py`).
 
 import dataclasses
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import anyio
 
@@ -30,6 +30,7 @@ from agentctl.session.pool import Background, Pool
 from agentctl.session.ports import Entries, JournalPort
 from agentctl.session.process import AgentProcess
 from agentctl.session.records import RunRecord, SessionRecord
+from agentctl.session.rules import StandingRules
 from agentctl.session.writes import Writes
 
 # An agent's own close is a courtesy: the conversation is ours to forget after this long.
@@ -46,6 +47,7 @@ class SessionDeps:
     background: Background
     limits: Limits
     on_closed: Callable[[str], None]
+    standing: StandingRules = field(default_factory=StandingRules)
     expose_reasoning: bool = True
     keep_raw: bool = False
 
@@ -70,6 +72,7 @@ class Session:
             approval_ms=deps.limits.approval_ms,
             # Numbers of messages without an id do not come back after a restart.
             first_message=deps.journal.head + 1 if record.prompted else 1,
+            standing=deps.standing,
         )
         self.driver = Driver(self)
         self.ending = Ending(self)

@@ -19,6 +19,7 @@ from agentctl.journal.store import Doc
 from agentctl.session.base import lasting
 from agentctl.session.ids import mint, now_ms
 from agentctl.session.records import CreateSession, SessionRecord, SessionUpdate
+from agentctl.session.rules import own_rules
 from agentctl.session.session import Session
 from agentctl.session.session_reads import SessionReads
 from agentctl.session.writes import Writes
@@ -65,7 +66,7 @@ class SessionCalls(SessionReads):
             name=request.name,
             project=request.project,
             labels=dict(request.labels),
-            rules=list(request.rules),
+            rules=own_rules(request.rules, now),
             close_when_done=request.close_when_done,
             policy=spec.policy,
             native_session_id=native,

@@ -12,13 +12,14 @@ from typing import Any, TypeVar, cast
 import orjson
 from pydantic import TypeAdapter
 
+from agentctl.core.spec import Rule
 from agentctl.core.state import FINAL_RUN
 from agentctl.core.words import SessionState
 from agentctl.journal.store import Doc
 from agentctl.session.records import ApprovalRecord, QuestionRecord, RunRecord, SessionRecord
 
 Record = SessionRecord | RunRecord | ApprovalRecord | QuestionRecord
-R = TypeVar("R", SessionRecord, RunRecord, ApprovalRecord, QuestionRecord)
+R = TypeVar("R", SessionRecord, RunRecord, ApprovalRecord, QuestionRecord, Rule)
 
 _BYTES = "$bytes"
 
@@ -48,6 +49,11 @@ def _revive(value: Any) -> Any:
 def load(kind: type[R], doc: Doc) -> R:
     """The record in a document that `doc_of` made, by this version or an older one."""
     return cast(R, _adapter(kind).validate_python(_revive(orjson.loads(doc.body or b"{}"))))
+
+
+def rule_doc(rule: Rule) -> Doc:
+    """The journal document of a rule for all sessions."""
+    return Doc("rule", rule.rule_id, orjson.dumps(rule))
 
 
 def doc_of(record: Record) -> Doc:

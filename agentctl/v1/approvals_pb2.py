@@ -28,33 +28,33 @@ from agentctl.v1 import payloads_pb2 as agentctl_dot_v1_dot_payloads__pb2
 from agentctl.v1 import session_pb2 as agentctl_dot_v1_dot_session__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1b\x61gentctl/v1/approvals.proto\x12\x0b\x61gentctl.v1\x1a\x17\x61gentctl/v1/enums.proto\x1a\x1a\x61gentctl/v1/payloads.proto\x1a\x19\x61gentctl/v1/session.proto\"\xd1\x03\n\x08\x41pproval\x12\x13\n\x0b\x61pproval_id\x18\x01 \x01(\t\x12/\n\x07request\x18\x02 \x01(\x0b\x32\x1e.agentctl.v1.PermissionRequest\x12\x12\n\nsession_id\x18\x03 \x01(\t\x12\x13\n\x06run_id\x18\x04 \x01(\tH\x00\x88\x01\x01\x12\x15\n\x08\x61gent_id\x18\x05 \x01(\tH\x01\x88\x01\x01\x12 \n\x13parent_tool_call_id\x18\x06 \x01(\tH\x02\x88\x01\x01\x12\x12\n\ncreated_at\x18\x07 \x01(\x03\x12\x18\n\x0bresolved_at\x18\x08 \x01(\x03H\x03\x88\x01\x01\x12,\n\x08\x64\x65\x63ision\x18\t \x01(\x0e\x32\x15.agentctl.v1.DecisionH\x04\x88\x01\x01\x12\x16\n\toption_id\x18\n \x01(\tH\x05\x88\x01\x01\x12\'\n\x02\x62y\x18\x0b \x01(\x0e\x32\x16.agentctl.v1.DecidedByH\x06\x88\x01\x01\x12\x13\n\x06reason\x18\x0c \x01(\tH\x07\x88\x01\x01\x42\t\n\x07_run_idB\x0b\n\t_agent_idB\x16\n\x14_parent_tool_call_idB\x0e\n\x0c_resolved_atB\x0b\n\t_decisionB\x0c\n\n_option_idB\x05\n\x03_byB\t\n\x07_reason\"k\n\x14ListApprovalsRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x18\n\x10include_resolved\x18\x02 \x01(\x08\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\"Z\n\x15ListApprovalsResponse\x12(\n\tapprovals\x18\x01 \x03(\x0b\x32\x15.agentctl.v1.Approval\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xdb\x01\n\x0eRespondRequest\x12\x13\n\x0b\x61pproval_id\x18\x01 \x01(\t\x12&\n\x08\x64\x65\x63ision\x18\x02 \x01(\x0e\x32\x14.agentctl.v1.Verdict\x12\x16\n\toption_id\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x13\n\x06reason\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x1f\n\x12updated_input_json\x18\x05 \x01(\x0cH\x02\x88\x01\x01\x12\x0e\n\x06\x61lways\x18\x06 \x01(\x08\x42\x0c\n\n_option_idB\t\n\x07_reasonB\x15\n\x13_updated_input_json\"&\n\x10ListRulesRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\"5\n\x11ListRulesResponse\x12 \n\x05rules\x18\x01 \x03(\x0b\x32\x11.agentctl.v1.Rule\"E\n\x0ePutRuleRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x1f\n\x04rule\x18\x02 \x01(\x0b\x32\x11.agentctl.v1.Rule\"8\n\x11\x44\x65leteRuleRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x0f\n\x07rule_id\x18\x02 \x01(\t\"\x14\n\x12\x44\x65leteRuleResponse*I\n\x07Verdict\x12\x17\n\x13VERDICT_UNSPECIFIED\x10\x00\x12\x13\n\x0fVERDICT_APPROVE\x10\x01\x12\x10\n\x0cVERDICT_DENY\x10\x02\x32\xef\x02\n\tApprovals\x12M\n\x04List\x12!.agentctl.v1.ListApprovalsRequest\x1a\".agentctl.v1.ListApprovalsResponse\x12=\n\x07Respond\x12\x1b.agentctl.v1.RespondRequest\x1a\x15.agentctl.v1.Approval\x12J\n\tListRules\x12\x1d.agentctl.v1.ListRulesRequest\x1a\x1e.agentctl.v1.ListRulesResponse\x12\x39\n\x07PutRule\x12\x1b.agentctl.v1.PutRuleRequest\x1a\x11.agentctl.v1.Rule\x12M\n\nDeleteRule\x12\x1e.agentctl.v1.DeleteRuleRequest\x1a\x1f.agentctl.v1.DeleteRuleResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1b\x61gentctl/v1/approvals.proto\x12\x0b\x61gentctl.v1\x1a\x17\x61gentctl/v1/enums.proto\x1a\x1a\x61gentctl/v1/payloads.proto\x1a\x19\x61gentctl/v1/session.proto\"\xf3\x03\n\x08\x41pproval\x12\x13\n\x0b\x61pproval_id\x18\x01 \x01(\t\x12/\n\x07request\x18\x02 \x01(\x0b\x32\x1e.agentctl.v1.PermissionRequest\x12\x12\n\nsession_id\x18\x03 \x01(\t\x12\x13\n\x06run_id\x18\x04 \x01(\tH\x00\x88\x01\x01\x12\x15\n\x08\x61gent_id\x18\x05 \x01(\tH\x01\x88\x01\x01\x12 \n\x13parent_tool_call_id\x18\x06 \x01(\tH\x02\x88\x01\x01\x12\x12\n\ncreated_at\x18\x07 \x01(\x03\x12\x18\n\x0bresolved_at\x18\x08 \x01(\x03H\x03\x88\x01\x01\x12,\n\x08\x64\x65\x63ision\x18\t \x01(\x0e\x32\x15.agentctl.v1.DecisionH\x04\x88\x01\x01\x12\x16\n\toption_id\x18\n \x01(\tH\x05\x88\x01\x01\x12\'\n\x02\x62y\x18\x0b \x01(\x0e\x32\x16.agentctl.v1.DecidedByH\x06\x88\x01\x01\x12\x13\n\x06reason\x18\x0c \x01(\tH\x07\x88\x01\x01\x12\x14\n\x07rule_id\x18\r \x01(\tH\x08\x88\x01\x01\x42\t\n\x07_run_idB\x0b\n\t_agent_idB\x16\n\x14_parent_tool_call_idB\x0e\n\x0c_resolved_atB\x0b\n\t_decisionB\x0c\n\n_option_idB\x05\n\x03_byB\t\n\x07_reasonB\n\n\x08_rule_id\"k\n\x14ListApprovalsRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x18\n\x10include_resolved\x18\x02 \x01(\x08\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\"Z\n\x15ListApprovalsResponse\x12(\n\tapprovals\x18\x01 \x03(\x0b\x32\x15.agentctl.v1.Approval\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xdb\x01\n\x0eRespondRequest\x12\x13\n\x0b\x61pproval_id\x18\x01 \x01(\t\x12&\n\x08\x64\x65\x63ision\x18\x02 \x01(\x0e\x32\x14.agentctl.v1.Verdict\x12\x16\n\toption_id\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x13\n\x06reason\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x1f\n\x12updated_input_json\x18\x05 \x01(\x0cH\x02\x88\x01\x01\x12\x0e\n\x06\x61lways\x18\x06 \x01(\x08\x42\x0c\n\n_option_idB\t\n\x07_reasonB\x15\n\x13_updated_input_json\"&\n\x10ListRulesRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\"5\n\x11ListRulesResponse\x12 \n\x05rules\x18\x01 \x03(\x0b\x32\x11.agentctl.v1.Rule\"E\n\x0ePutRuleRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x1f\n\x04rule\x18\x02 \x01(\x0b\x32\x11.agentctl.v1.Rule\"8\n\x11\x44\x65leteRuleRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x0f\n\x07rule_id\x18\x02 \x01(\t\"\x14\n\x12\x44\x65leteRuleResponse*I\n\x07Verdict\x12\x17\n\x13VERDICT_UNSPECIFIED\x10\x00\x12\x13\n\x0fVERDICT_APPROVE\x10\x01\x12\x10\n\x0cVERDICT_DENY\x10\x02\x32\xef\x02\n\tApprovals\x12M\n\x04List\x12!.agentctl.v1.ListApprovalsRequest\x1a\".agentctl.v1.ListApprovalsResponse\x12=\n\x07Respond\x12\x1b.agentctl.v1.RespondRequest\x1a\x15.agentctl.v1.Approval\x12J\n\tListRules\x12\x1d.agentctl.v1.ListRulesRequest\x1a\x1e.agentctl.v1.ListRulesResponse\x12\x39\n\x07PutRule\x12\x1b.agentctl.v1.PutRuleRequest\x1a\x11.agentctl.v1.Rule\x12M\n\nDeleteRule\x12\x1e.agentctl.v1.DeleteRuleRequest\x1a\x1f.agentctl.v1.DeleteRuleResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'agentctl.v1.approvals_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_VERDICT']._serialized_start=1261
-  _globals['_VERDICT']._serialized_end=1334
+  _globals['_VERDICT']._serialized_start=1295
+  _globals['_VERDICT']._serialized_end=1368
   _globals['_APPROVAL']._serialized_start=125
-  _globals['_APPROVAL']._serialized_end=590
-  _globals['_LISTAPPROVALSREQUEST']._serialized_start=592
-  _globals['_LISTAPPROVALSREQUEST']._serialized_end=699
-  _globals['_LISTAPPROVALSRESPONSE']._serialized_start=701
-  _globals['_LISTAPPROVALSRESPONSE']._serialized_end=791
-  _globals['_RESPONDREQUEST']._serialized_start=794
-  _globals['_RESPONDREQUEST']._serialized_end=1013
-  _globals['_LISTRULESREQUEST']._serialized_start=1015
-  _globals['_LISTRULESREQUEST']._serialized_end=1053
-  _globals['_LISTRULESRESPONSE']._serialized_start=1055
-  _globals['_LISTRULESRESPONSE']._serialized_end=1108
-  _globals['_PUTRULEREQUEST']._serialized_start=1110
-  _globals['_PUTRULEREQUEST']._serialized_end=1179
-  _globals['_DELETERULEREQUEST']._serialized_start=1181
-  _globals['_DELETERULEREQUEST']._serialized_end=1237
-  _globals['_DELETERULERESPONSE']._serialized_start=1239
-  _globals['_DELETERULERESPONSE']._serialized_end=1259
-  _globals['_APPROVALS']._serialized_start=1337
-  _globals['_APPROVALS']._serialized_end=1704
+  _globals['_APPROVAL']._serialized_end=624
+  _globals['_LISTAPPROVALSREQUEST']._serialized_start=626
+  _globals['_LISTAPPROVALSREQUEST']._serialized_end=733
+  _globals['_LISTAPPROVALSRESPONSE']._serialized_start=735
+  _globals['_LISTAPPROVALSRESPONSE']._serialized_end=825
+  _globals['_RESPONDREQUEST']._serialized_start=828
+  _globals['_RESPONDREQUEST']._serialized_end=1047
+  _globals['_LISTRULESREQUEST']._serialized_start=1049
+  _globals['_LISTRULESREQUEST']._serialized_end=1087
+  _globals['_LISTRULESRESPONSE']._serialized_start=1089
+  _globals['_LISTRULESRESPONSE']._serialized_end=1142
+  _globals['_PUTRULEREQUEST']._serialized_start=1144
+  _globals['_PUTRULEREQUEST']._serialized_end=1213
+  _globals['_DELETERULEREQUEST']._serialized_start=1215
+  _globals['_DELETERULEREQUEST']._serialized_end=1271
+  _globals['_DELETERULERESPONSE']._serialized_start=1273
+  _globals['_DELETERULERESPONSE']._serialized_end=1293
+  _globals['_APPROVALS']._serialized_start=1371
+  _globals['_APPROVALS']._serialized_end=1738
 # @@protoc_insertion_point(module_scope)

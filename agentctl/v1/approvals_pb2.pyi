@@ -65,6 +65,7 @@ class Approval(google.protobuf.message.Message):
     OPTION_ID_FIELD_NUMBER: builtins.int
     BY_FIELD_NUMBER: builtins.int
     REASON_FIELD_NUMBER: builtins.int
+    RULE_ID_FIELD_NUMBER: builtins.int
     approval_id: builtins.str
     """Its id (apr_...)."""
     session_id: builtins.str
@@ -87,6 +88,8 @@ class Approval(google.protobuf.message.Message):
     """Who decided."""
     reason: builtins.str
     """Why, in words."""
+    rule_id: builtins.str
+    """The rule that decided, or that the answer made."""
     @property
     def request(self) -> agentctl.v1.payloads_pb2.PermissionRequest:
         """What is asked."""
@@ -106,9 +109,10 @@ class Approval(google.protobuf.message.Message):
         option_id: builtins.str | None = ...,
         by: agentctl.v1.enums_pb2.DecidedBy.ValueType | None = ...,
         reason: builtins.str | None = ...,
+        rule_id: builtins.str | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_agent_id", b"_agent_id", "_by", b"_by", "_decision", b"_decision", "_option_id", b"_option_id", "_parent_tool_call_id", b"_parent_tool_call_id", "_reason", b"_reason", "_resolved_at", b"_resolved_at", "_run_id", b"_run_id", "agent_id", b"agent_id", "by", b"by", "decision", b"decision", "option_id", b"option_id", "parent_tool_call_id", b"parent_tool_call_id", "reason", b"reason", "request", b"request", "resolved_at", b"resolved_at", "run_id", b"run_id"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_agent_id", b"_agent_id", "_by", b"_by", "_decision", b"_decision", "_option_id", b"_option_id", "_parent_tool_call_id", b"_parent_tool_call_id", "_reason", b"_reason", "_resolved_at", b"_resolved_at", "_run_id", b"_run_id", "agent_id", b"agent_id", "approval_id", b"approval_id", "by", b"by", "created_at", b"created_at", "decision", b"decision", "option_id", b"option_id", "parent_tool_call_id", b"parent_tool_call_id", "reason", b"reason", "request", b"request", "resolved_at", b"resolved_at", "run_id", b"run_id", "session_id", b"session_id"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_agent_id", b"_agent_id", "_by", b"_by", "_decision", b"_decision", "_option_id", b"_option_id", "_parent_tool_call_id", b"_parent_tool_call_id", "_reason", b"_reason", "_resolved_at", b"_resolved_at", "_rule_id", b"_rule_id", "_run_id", b"_run_id", "agent_id", b"agent_id", "by", b"by", "decision", b"decision", "option_id", b"option_id", "parent_tool_call_id", b"parent_tool_call_id", "reason", b"reason", "request", b"request", "resolved_at", b"resolved_at", "rule_id", b"rule_id", "run_id", b"run_id"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_agent_id", b"_agent_id", "_by", b"_by", "_decision", b"_decision", "_option_id", b"_option_id", "_parent_tool_call_id", b"_parent_tool_call_id", "_reason", b"_reason", "_resolved_at", b"_resolved_at", "_rule_id", b"_rule_id", "_run_id", b"_run_id", "agent_id", b"agent_id", "approval_id", b"approval_id", "by", b"by", "created_at", b"created_at", "decision", b"decision", "option_id", b"option_id", "parent_tool_call_id", b"parent_tool_call_id", "reason", b"reason", "request", b"request", "resolved_at", b"resolved_at", "rule_id", b"rule_id", "run_id", b"run_id", "session_id", b"session_id"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_agent_id", b"_agent_id"]) -> typing.Literal["agent_id"] | None: ...
     @typing.overload
@@ -123,6 +127,8 @@ class Approval(google.protobuf.message.Message):
     def WhichOneof(self, oneof_group: typing.Literal["_reason", b"_reason"]) -> typing.Literal["reason"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_resolved_at", b"_resolved_at"]) -> typing.Literal["resolved_at"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_rule_id", b"_rule_id"]) -> typing.Literal["rule_id"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_run_id", b"_run_id"]) -> typing.Literal["run_id"] | None: ...
 
@@ -235,7 +241,7 @@ class ListRulesRequest(google.protobuf.message.Message):
 
     SESSION_ID_FIELD_NUMBER: builtins.int
     session_id: builtins.str
-    """The session."""
+    """Those of this session alone; empty = those of all sessions."""
     def __init__(
         self,
         *,
@@ -247,7 +253,7 @@ global___ListRulesRequest = ListRulesRequest
 
 @typing.final
 class ListRulesResponse(google.protobuf.message.Message):
-    """The rules of a session."""
+    """Rules of a session, or of all."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
@@ -274,7 +280,7 @@ class PutRuleRequest(google.protobuf.message.Message):
     SESSION_ID_FIELD_NUMBER: builtins.int
     RULE_FIELD_NUMBER: builtins.int
     session_id: builtins.str
-    """The session."""
+    """The session; empty = for all sessions."""
     @property
     def rule(self) -> agentctl.v1.session_pb2.Rule:
         """The rule; an empty rule_id makes a new one."""
@@ -299,7 +305,7 @@ class DeleteRuleRequest(google.protobuf.message.Message):
     SESSION_ID_FIELD_NUMBER: builtins.int
     RULE_ID_FIELD_NUMBER: builtins.int
     session_id: builtins.str
-    """The session."""
+    """The session; empty = a rule of all sessions."""
     rule_id: builtins.str
     """The rule."""
     def __init__(

@@ -83,21 +83,21 @@ class ApprovalsServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListRules(self, request, context):
-        """The rules of a session. Errors: SESSION_NOT_FOUND.
+        """Rules of a session, or of all, expired ones too. Errors: SESSION_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def PutRule(self, request, context):
-        """Makes or replaces a rule. Errors: SESSION_NOT_FOUND.
+        """Makes or replaces a rule; a replaced one keeps its place. Errors: SESSION_NOT_FOUND, SESSION_CLOSED, AGENT_NOT_FOUND, INVALID_PARAMETERS (a rule that can never fit; `field` names why).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteRule(self, request, context):
-        """Deletes a rule. Errors: SESSION_NOT_FOUND.
+        """Deletes a rule. Errors: SESSION_NOT_FOUND, SESSION_CLOSED, INVALID_PARAMETERS (no such rule).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -39,19 +39,19 @@ class ApprovalsStub:
         agentctl.v1.approvals_pb2.ListRulesRequest,
         agentctl.v1.approvals_pb2.ListRulesResponse,
     ]
-    """The rules of a session. Errors: SESSION_NOT_FOUND."""
+    """Rules of a session, or of all, expired ones too. Errors: SESSION_NOT_FOUND."""
 
     PutRule: grpc.UnaryUnaryMultiCallable[
         agentctl.v1.approvals_pb2.PutRuleRequest,
         agentctl.v1.session_pb2.Rule,
     ]
-    """Makes or replaces a rule. Errors: SESSION_NOT_FOUND."""
+    """Makes or replaces a rule; a replaced one keeps its place. Errors: SESSION_NOT_FOUND, SESSION_CLOSED, AGENT_NOT_FOUND, INVALID_PARAMETERS (a rule that can never fit; `field` names why)."""
 
     DeleteRule: grpc.UnaryUnaryMultiCallable[
         agentctl.v1.approvals_pb2.DeleteRuleRequest,
         agentctl.v1.approvals_pb2.DeleteRuleResponse,
     ]
-    """Deletes a rule. Errors: SESSION_NOT_FOUND."""
+    """Deletes a rule. Errors: SESSION_NOT_FOUND, SESSION_CLOSED, INVALID_PARAMETERS (no such rule)."""
 
 class ApprovalsAsyncStub:
     """Permission requests of agents."""
@@ -72,19 +72,19 @@ class ApprovalsAsyncStub:
         agentctl.v1.approvals_pb2.ListRulesRequest,
         agentctl.v1.approvals_pb2.ListRulesResponse,
     ]
-    """The rules of a session. Errors: SESSION_NOT_FOUND."""
+    """Rules of a session, or of all, expired ones too. Errors: SESSION_NOT_FOUND."""
 
     PutRule: grpc.aio.UnaryUnaryMultiCallable[
         agentctl.v1.approvals_pb2.PutRuleRequest,
         agentctl.v1.session_pb2.Rule,
     ]
-    """Makes or replaces a rule. Errors: SESSION_NOT_FOUND."""
+    """Makes or replaces a rule; a replaced one keeps its place. Errors: SESSION_NOT_FOUND, SESSION_CLOSED, AGENT_NOT_FOUND, INVALID_PARAMETERS (a rule that can never fit; `field` names why)."""
 
     DeleteRule: grpc.aio.UnaryUnaryMultiCallable[
         agentctl.v1.approvals_pb2.DeleteRuleRequest,
         agentctl.v1.approvals_pb2.DeleteRuleResponse,
     ]
-    """Deletes a rule. Errors: SESSION_NOT_FOUND."""
+    """Deletes a rule. Errors: SESSION_NOT_FOUND, SESSION_CLOSED, INVALID_PARAMETERS (no such rule)."""
 
 class ApprovalsServicer(metaclass=abc.ABCMeta):
     """Permission requests of agents."""
@@ -111,7 +111,7 @@ class ApprovalsServicer(metaclass=abc.ABCMeta):
         request: agentctl.v1.approvals_pb2.ListRulesRequest,
         context: _ServicerContext,
     ) -> typing.Union[agentctl.v1.approvals_pb2.ListRulesResponse, collections.abc.Awaitable[agentctl.v1.approvals_pb2.ListRulesResponse]]:
-        """The rules of a session. Errors: SESSION_NOT_FOUND."""
+        """Rules of a session, or of all, expired ones too. Errors: SESSION_NOT_FOUND."""
 
     @abc.abstractmethod
     def PutRule(
@@ -119,7 +119,7 @@ class ApprovalsServicer(metaclass=abc.ABCMeta):
         request: agentctl.v1.approvals_pb2.PutRuleRequest,
         context: _ServicerContext,
     ) -> typing.Union[agentctl.v1.session_pb2.Rule, collections.abc.Awaitable[agentctl.v1.session_pb2.Rule]]:
-        """Makes or replaces a rule. Errors: SESSION_NOT_FOUND."""
+        """Makes or replaces a rule; a replaced one keeps its place. Errors: SESSION_NOT_FOUND, SESSION_CLOSED, AGENT_NOT_FOUND, INVALID_PARAMETERS (a rule that can never fit; `field` names why)."""
 
     @abc.abstractmethod
     def DeleteRule(
@@ -127,6 +127,6 @@ class ApprovalsServicer(metaclass=abc.ABCMeta):
         request: agentctl.v1.approvals_pb2.DeleteRuleRequest,
         context: _ServicerContext,
     ) -> typing.Union[agentctl.v1.approvals_pb2.DeleteRuleResponse, collections.abc.Awaitable[agentctl.v1.approvals_pb2.DeleteRuleResponse]]:
-        """Deletes a rule. Errors: SESSION_NOT_FOUND."""
+        """Deletes a rule. Errors: SESSION_NOT_FOUND, SESSION_CLOSED, INVALID_PARAMETERS (no such rule)."""
 
 def add_ApprovalsServicer_to_server(servicer: ApprovalsServicer, server: typing.Union[grpc.Server, grpc.aio.Server]) -> None: ...

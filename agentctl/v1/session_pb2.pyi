@@ -228,7 +228,10 @@ global___Session = Session
 
 @typing.final
 class Rule(google.protobuf.message.Message):
-    """A standing answer to permission requests: the same kind of tool, and exactly this command or path."""
+    """A standing answer to permission requests. All fields that are set must fit; the first rule that fits decides:
+    the session's own in their order, then those of all sessions in the order in which they were made.
+    A rule that allows fits only when every path of the request does; one that denies or asks, when any does.
+    """
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
@@ -237,6 +240,14 @@ class Rule(google.protobuf.message.Message):
     COMMAND_FIELD_NUMBER: builtins.int
     PATH_FIELD_NUMBER: builtins.int
     DECISION_FIELD_NUMBER: builtins.int
+    PATH_PATTERN_FIELD_NUMBER: builtins.int
+    COMMAND_PATTERN_FIELD_NUMBER: builtins.int
+    ENTRY_ID_FIELD_NUMBER: builtins.int
+    WORKSPACE_FIELD_NUMBER: builtins.int
+    EXPIRES_AT_FIELD_NUMBER: builtins.int
+    CREATED_AT_FIELD_NUMBER: builtins.int
+    NOTE_FIELD_NUMBER: builtins.int
+    REVISION_FIELD_NUMBER: builtins.int
     rule_id: builtins.str
     """Its id; empty in a request to make one."""
     kind: agentctl.v1.enums_pb2.ToolKind.ValueType
@@ -247,6 +258,22 @@ class Rule(google.protobuf.message.Message):
     """Exactly this path; absent = any."""
     decision: agentctl.v1.enums_pb2.Policy.ValueType
     """What to answer."""
+    path_pattern: builtins.str
+    """An absolute path with wildcards: * and ? within a name, [ab] [!ab] one character, ** as a whole name for any number of names; \\ quotes."""
+    command_pattern: builtins.str
+    """A command with wildcards: * any text, ? any character, [ab] [!ab] one of them; \\ quotes. It fits whole commands; where it allows, no wildcard covers a shell operator (; & | < > ( ) ` $ or a new line)."""
+    entry_id: builtins.str
+    """Sessions of this registry entry; absent = any."""
+    workspace: builtins.str
+    """Sessions that work in this directory or below; absent = any."""
+    expires_at: builtins.int
+    """Unix ms from which it holds no more; absent = never."""
+    created_at: builtins.int
+    """Unix ms; set by the daemon."""
+    note: builtins.str
+    """What it is for, in words."""
+    revision: builtins.int
+    """How often it was written, from 1; set by the daemon."""
     def __init__(
         self,
         *,
@@ -255,15 +282,39 @@ class Rule(google.protobuf.message.Message):
         command: builtins.str | None = ...,
         path: builtins.str | None = ...,
         decision: agentctl.v1.enums_pb2.Policy.ValueType = ...,
+        path_pattern: builtins.str | None = ...,
+        command_pattern: builtins.str | None = ...,
+        entry_id: builtins.str | None = ...,
+        workspace: builtins.str | None = ...,
+        expires_at: builtins.int | None = ...,
+        created_at: builtins.int | None = ...,
+        note: builtins.str | None = ...,
+        revision: builtins.int | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_command", b"_command", "_kind", b"_kind", "_path", b"_path", "command", b"command", "kind", b"kind", "path", b"path"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_command", b"_command", "_kind", b"_kind", "_path", b"_path", "command", b"command", "decision", b"decision", "kind", b"kind", "path", b"path", "rule_id", b"rule_id"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_command", b"_command", "_command_pattern", b"_command_pattern", "_created_at", b"_created_at", "_entry_id", b"_entry_id", "_expires_at", b"_expires_at", "_kind", b"_kind", "_note", b"_note", "_path", b"_path", "_path_pattern", b"_path_pattern", "_revision", b"_revision", "_workspace", b"_workspace", "command", b"command", "command_pattern", b"command_pattern", "created_at", b"created_at", "entry_id", b"entry_id", "expires_at", b"expires_at", "kind", b"kind", "note", b"note", "path", b"path", "path_pattern", b"path_pattern", "revision", b"revision", "workspace", b"workspace"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_command", b"_command", "_command_pattern", b"_command_pattern", "_created_at", b"_created_at", "_entry_id", b"_entry_id", "_expires_at", b"_expires_at", "_kind", b"_kind", "_note", b"_note", "_path", b"_path", "_path_pattern", b"_path_pattern", "_revision", b"_revision", "_workspace", b"_workspace", "command", b"command", "command_pattern", b"command_pattern", "created_at", b"created_at", "decision", b"decision", "entry_id", b"entry_id", "expires_at", b"expires_at", "kind", b"kind", "note", b"note", "path", b"path", "path_pattern", b"path_pattern", "revision", b"revision", "rule_id", b"rule_id", "workspace", b"workspace"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_command", b"_command"]) -> typing.Literal["command"] | None: ...
     @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_command_pattern", b"_command_pattern"]) -> typing.Literal["command_pattern"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_created_at", b"_created_at"]) -> typing.Literal["created_at"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_entry_id", b"_entry_id"]) -> typing.Literal["entry_id"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_expires_at", b"_expires_at"]) -> typing.Literal["expires_at"] | None: ...
+    @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_kind", b"_kind"]) -> typing.Literal["kind"] | None: ...
     @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_note", b"_note"]) -> typing.Literal["note"] | None: ...
+    @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_path", b"_path"]) -> typing.Literal["path"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_path_pattern", b"_path_pattern"]) -> typing.Literal["path_pattern"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_revision", b"_revision"]) -> typing.Literal["revision"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_workspace", b"_workspace"]) -> typing.Literal["workspace"] | None: ...
 
 global___Rule = Rule
 

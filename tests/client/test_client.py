@@ -107,7 +107,6 @@ CALLS: dict[str, Callable[[AgentCtl], Awaitable[Any]]] = {
     "environments.list": lambda c: c.environments.list(),
     "environments.status": lambda c: c.environments.status("local"),
     "models.auth_status": lambda c: c.models.auth_status(),
-    "approvals.delete_rule": lambda c: c.approvals.delete_rule("ses_1", "rul_1"),
     "tasks.get": lambda c: c.tasks.get("t"),
     "tasks.cancel": lambda c: c.tasks.cancel("t"),
     "tasks.events": lambda c: anext(aiter(c.tasks.events("t"))),

@@ -16,8 +16,8 @@ from agentctl.core.adapter import HistoryPage, NativeSession, NativeSessionId
 from agentctl.core.errors import NotFound
 from agentctl.core.events import Message, PermissionRequest, QuestionRequest
 from agentctl.core.parts import Choice, McpServerState
-from agentctl.core.spec import Entry, PromptSpec, SessionSpec
-from agentctl.core.words import AgentState, McpState, RunState
+from agentctl.core.spec import Entry, PromptSpec, Rule, SessionSpec
+from agentctl.core.words import AgentState, McpState, Policy, RunState
 from agentctl.rpc.ports import DaemonFacts, Discover
 from agentctl.rpc.server import Server
 from agentctl.session.api import ManagerApi
@@ -41,6 +41,7 @@ AGENT = AgentRecord(
 )
 APPROVAL = ApprovalRecord(request=PermissionRequest(approval_id="apr_1"), session_id="ses_1")
 QUESTION = QuestionRecord(request=QuestionRequest(question_id="qst_1"), session_id="ses_1")
+STANDING = Rule("rul_9", decision=Policy.DENY, path_pattern="/**/.git/**", created_at=7, revision=2)
 
 
 class FakeManager:
@@ -73,6 +74,8 @@ class FakeManager:
             "list_approvals": ([APPROVAL], ""),
             "respond": APPROVAL,
             "list_questions": ([QUESTION], ""),
+            "put_rule": STANDING,
+            "delete_rule": None,
             "answer_question": QUESTION,
             "reject_question": QUESTION,
             "start_agent": AGENT,
@@ -102,6 +105,9 @@ class FakeManager:
 
     def counts(self) -> Counts:
         return Counts(agents=1, sessions=3)
+
+    def standing_rules(self) -> list[Rule]:
+        return [STANDING]
 
     def queue_position(self, run: RunRecord) -> int | None:
         return 1 if run.state is RunState.QUEUED else None

@@ -39,6 +39,17 @@ BAD: dict[str, tuple[Call, str]] = {
         lambda c: c.sessions.create("demo", "/w", rules=[v1.Rule(command="ls")]),
         "rules.decision",
     ),
+    "a standing rule that decides nothing": (
+        lambda c: c.approvals.put_rule("", v1.Rule(command="ls")),
+        "rule.decision",
+    ),
+    "a rule without end": (
+        lambda c: c.approvals.put_rule(
+            "", v1.Rule(command="x" * 20_000, decision=v1.Policy.POLICY_ALLOW)
+        ),
+        "rule.command",
+    ),
+    "no rule to delete": (lambda c: c.approvals.delete_rule("ses_1", ""), "rule_id"),
     "an MCP server without a name": (
         lambda c: c.sessions.create("demo", "/w", mcp_servers=[v1.McpServer(command="x")]),
         "mcp_servers.name",
@@ -175,7 +186,6 @@ NOT_SERVED: list[Call] = [
     lambda c: c.artifacts.list(),
     lambda c: c.stats.get(),
     lambda c: c.models.list(),
-    lambda c: c.approvals.put_rule("ses_1", v1.Rule()),
     lambda c: anext(aiter(c.sessions.export("ses_1"))),
     lambda c: anext(aiter(c.artifacts.download("art_1"))),
 ]

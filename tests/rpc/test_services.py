@@ -1,5 +1,6 @@
 """What each call asks of the rooms behind it, and what of their answers a caller is shown."""
 
+import dataclasses
 from typing import Any, cast
 
 import anyio
@@ -27,7 +28,7 @@ from agentctl.session.records import (
     SessionRecord,
     SessionUpdate,
 )
-from tests.rpc.fakes import AGENT, SESSION, House, entry, house
+from tests.rpc.fakes import AGENT, SESSION, STANDING, House, entry, house
 
 pytestmark = pytest.mark.anyio
 
@@ -311,6 +312,25 @@ async def test_rules_of_a_session_are_listed() -> None:
         )
         (rule,) = (await rooms.client.approvals.list_rules("ses_1")).rules
     assert (rule.rule_id, rule.command, rule.HasField("path")) == ("rul_1", "ls", False)
+
+
+async def test_rules_of_all_sessions_are_listed_put_and_deleted() -> None:
+    async with house() as rooms:
+        approvals, calls = rooms.client.approvals, rooms.manager.calls
+        (standing,) = (await approvals.list_rules()).rules
+        assert (await approvals.put_rule("", standing)) == standing
+        assert calls[-1] == (
+            "put_rule",
+            ("", dataclasses.replace(STANDING, created_at=0, revision=0)),
+            {},
+        )
+        await approvals.delete_rule("ses_1", "rul_9")
+        assert calls[-1] == ("delete_rule", ("ses_1", "rul_9"), {})
+    assert (standing.path_pattern, standing.revision, standing.HasField("command")) == (
+        "/**/.git/**",
+        2,
+        False,
+    )
 
 
 async def test_wait_ready_raises_what_the_start_raised() -> None:

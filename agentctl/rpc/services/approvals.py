@@ -1,10 +1,10 @@
-"""Owns the services Approvals and Questions; rules are shown, other changes of them not served."""
+"""Owns the services Approvals and Questions, and the rules that answer approvals."""
 
 from agentctl import v1
 from agentctl.rpc.calls import Calls, Context
 from agentctl.rpc.pages import fitted
 from agentctl.rpc.records import approval_message, question_message, rule_message
-from agentctl.rpc.requests import answer, need, page_size, respond
+from agentctl.rpc.requests import answer, need, page_size, respond, rule
 from agentctl.session.api import ApprovalsApi, ManagerApi
 
 
@@ -34,8 +34,23 @@ class ApprovalsService:
     async def list_rules(
         self, request: v1.ListRulesRequest, context: Context
     ) -> v1.ListRulesResponse:
-        session = await self._manager.get_session(need(request.session_id, "session_id"))
-        return v1.ListRulesResponse(rules=[rule_message(rule) for rule in session.rules])
+        if request.session_id:
+            rules = (await self._manager.get_session(request.session_id)).rules
+        else:
+            rules = list(self._manager.standing_rules())
+        return v1.ListRulesResponse(rules=[rule_message(each) for each in rules])
+
+    async def put_rule(self, request: v1.PutRuleRequest, context: Context) -> v1.Rule:
+        told = rule(request.rule, where="rule")
+        put = self._manager.put_rule(request.session_id, told)
+        return rule_message(await self._calls.change(put))
+
+    async def delete_rule(
+        self, request: v1.DeleteRuleRequest, context: Context
+    ) -> v1.DeleteRuleResponse:
+        rule_id = need(request.rule_id, "rule_id")
+        await self._calls.change(self._manager.delete_rule(request.session_id, rule_id))
+        return v1.DeleteRuleResponse()
 
 
 class QuestionsService:
