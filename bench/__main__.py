@@ -14,13 +14,14 @@ from pathlib import Path
 
 import anyio
 
+from bench.agents import MARKS, agent_row
 from bench.flow import flow_row
 from bench.footprint import session_cost, start_cost
 from bench.latency import latency_row
 from bench.report import Results, as_json, text
 from bench.served import Place
 
-PARTS = ("flow", "latency", "start", "sessions")
+PARTS = ("flow", "latency", "start", "sessions", "agents")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,8 @@ class Plan:
     starts: int = 5
     shared: int = 50
     exclusive: int = 10
+    on_server: int = 8
+    own_server: int = 4
 
 
 FULL = Plan()
@@ -43,6 +46,8 @@ QUICK = Plan(
     starts=3,
     shared=20,
     exclusive=3,
+    on_server=4,
+    own_server=2,
 )
 
 
@@ -56,7 +61,9 @@ async def measure(plan: Plan, parts: Sequence[str], place: Place) -> Results:
     latency = [await latency_row(place, rate, plan.seconds) for rate in plan.rates if on("latency")]
     start = await start_cost(place, plan.starts) if on("start") else None
     sessions = await session_cost(place, plan.shared, plan.exclusive) if on("sessions") else None
-    return Results(machine(), flow, latency, start, sessions)
+    servers = plan.on_server, plan.own_server
+    agents = [await agent_row(place, each, *servers) for each in MARKS if on("agents")]
+    return Results(machine(), flow, latency, start, sessions, agents)
 
 
 def machine() -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from bench.agents import LEAST_BYTES, MARKS, AgentRow
 from bench.flow import FlowRow
 from bench.footprint import PerSession, Start
 from bench.latency import LatencyRow
@@ -30,6 +31,7 @@ class Results:
     latency: Sequence[LatencyRow]
     start: Start | None
     sessions: PerSession | None
+    agents: Sequence[AgentRow] = ()
 
     @property
     def lost(self) -> int:
@@ -64,6 +66,8 @@ BOUNDS = {
     "guard": "a Python interpreter without site packages",
     "create": "one commit, and gRPC both ways",
     "agent": "the start of the agent's own program, then initialize and session/new",
+    "agent memory": "what the agent keeps of a session; its own: a whole program and its guard",
+    "agent ready": "the agent's answer to a new session; its own: the start of the program",
 }
 """What sets each figure, as profiles show it."""
 
@@ -75,6 +79,8 @@ def lines(results: Results) -> list[Line]:
         made += _start(results.start)
     if results.sessions is not None:
         made += _sessions(results.sessions)
+    for row in results.agents:
+        made += _agent(row)
     return made
 
 
@@ -121,6 +127,32 @@ def _sessions(cost: PerSession) -> list[Line]:
     made.append(Line("Sessions.Create answers", f"{create} ms", bound=BOUNDS["create"]))
     made.append(Line("… and the agent is ready", f"{ready} ms", bound=BOUNDS["agent"]))
     return made
+
+
+def _agent(row: AgentRow) -> list[Line]:
+    if row.shared is None or row.own is None:
+        return [Line(f"{row.agent}, a session more", row.note)]
+    mark, shared, own = MARKS[row.agent], row.shared, row.own
+    size = shared.bytes / MB
+    over = "> " if shared.bytes < LEAST_BYTES else ""
+    return [
+        Line(
+            f"{row.agent}, a session more",
+            f"{size:.1f} MB; with its own server {own.bytes / MB:,.0f} MB"
+            f" ({own.share_bytes / MB:,.0f} as PSS), {over}{row.memory_ratio:,.0f} x",
+            f"≤ {mark.megabytes:g} MB",
+            size <= mark.megabytes,
+            BOUNDS["agent memory"],
+        ),
+        Line(
+            f"{row.agent}, … and it is ready",
+            f"{_spread(shared.ready_ms, '.0f')} ms; with its own server"
+            f" {_spread(own.ready_ms, ',.0f')} ms, {row.time_ratio:,.0f} x",
+            f"≤ {mark.milliseconds:g} ms",
+            shared.ready_ms.middle <= mark.milliseconds,
+            BOUNDS["agent ready"],
+        ),
+    ]
 
 
 def _spread(spread: Spread, form: str) -> str:
@@ -192,9 +224,22 @@ def as_json(results: Results) -> dict[str, Any]:
         "latency": [asdict(row) for row in results.latency],
         "start": None if results.start is None else asdict(results.start),
         "sessions": None if results.sessions is None else asdict(results.sessions),
+        "agents": [_agent_json(row) for row in results.agents],
         "marks": [
             {"name": line.name, "mark": line.mark, "ok": line.ok}
             for line in lines(results)
             if line.ok is not None
         ],
+    }
+
+
+def _agent_json(row: AgentRow) -> dict[str, Any]:
+    if row.shared is None or row.own is None:
+        return {"agent": row.agent, "note": row.note}
+    return {
+        "agent": row.agent,
+        "shared": asdict(row.shared),
+        "own": asdict(row.own),
+        "memory_ratio": row.memory_ratio,
+        "time_ratio": row.time_ratio,
     }

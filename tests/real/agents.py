@@ -115,13 +115,13 @@ class RealAgent:
     process: str
 
     @asynccontextmanager
-    async def serving(self, root: Path) -> AsyncGenerator[Served]:
-        """A daemon with this agent in a fresh home, and its model."""
+    async def serving(self, root: Path, **more: Any) -> AsyncGenerator[Served]:
+        """A daemon with this agent in a fresh home, and its model; `more` fields of its entry."""
         home = await anyio.to_thread.run_sync(make_home, root, self.recipe)
         with in_thread(self.endpoint()) as url:
             model = Model(url)
             fields = await anyio.to_thread.run_sync(self.entry, home, model)
-            async with serving(home, model, recipe=self.recipe, **fields) as served:
+            async with serving(home, model, recipe=self.recipe, **fields, **more) as served:
                 yield served
 
 
