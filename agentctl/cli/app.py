@@ -20,10 +20,10 @@ from agentctl.cli import (
     extras,
     ps,
     questions,
+    reading,
     registry,
     run_lists,
     serve,
-    sessions,
 )
 from agentctl.cli import run as running
 from agentctl.cli.errors import is_of_output, leaf, report
@@ -94,7 +94,7 @@ def add(group: typer.Typer, commands: Sequence[Any]) -> None:
 
 for module in (serve, ps, doctor, running, chat, events, approvals, questions, extras):
     add(app, module.COMMANDS)
-app.add_typer(sessions.app, name="session")
+app.add_typer(reading.app, name="session")
 app.add_typer(run_lists.app, name="runs")
 app.add_typer(registry.app, name="registry")
 

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentctl.cli import completion, options
+from agentctl.cli.reading import moment
 from agentctl.cli.state import go
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
+    from agentctl import v1
     from agentctl.client import AgentCtl
 
 OfSession = Annotated[
@@ -76,27 +78,31 @@ async def _download(client: "AgentCtl", artifact: str, output: Path | None) -> N
 def stats(
     session: OfSession = None,
     entry: Annotated[str, typer.Option(metavar="ENTRY", help="Of this entry.")] = "",
+    since: Annotated[
+        str, typer.Option(metavar="TIME", help="Runs that ended from this ISO 8601 time on.")
+    ] = "",
     as_json: options.Json = False,
 ) -> None:
-    """Shows what was used: runs, tokens, cost, time.
+    """Shows what was used, by entry and by model: runs, tokens, cost, tools, files, time.
 
     \b
     Examples:
-      agentctl stats
+      agentctl stats --since 2026-02-12
       agentctl stats --entry gemini --json
     """
 
     async def work(client: "AgentCtl") -> None:
         from agentctl.cli.ids import resolve
         from agentctl.cli.out import print_message
+        from agentctl.cli.usage import show
 
+        start = moment(since) if since else None
         where = await resolve(client, "session", session) if session else ""
-        found = await client.stats.get(session_id=where, entry_id=entry)
+        found = await client.stats.get(session_id=where, entry_id=entry, since=start)
         if as_json:
             print_message(found)
         else:
-            fields = ("entry_id", "sessions", "runs", "runs_failed", "cost_usd", "run_ms")
-            _show(found.entries, fields, False)
+            show(found)
 
     go(work, start=True)
 
@@ -118,16 +124,28 @@ def models(
 
     async def work(client: "AgentCtl") -> None:
         from agentctl.cli.ids import resolve
-        from agentctl.cli.out import out, print_message, table
+        from agentctl.cli.out import out, plain, print_message, table
 
         where = await resolve(client, "session", session) if session else ""
-        found = (await client.models.list(agent=agent, session_id=where)).models
+        found: list[v1.ModelOffer] = []
+        token = ""
+        while True:
+            page = await client.models.list(agent=agent, session_id=where, page_token=token)
+            found += page.models
+            token = page.next_page_token
+            if not token:
+                break
         if as_json:
             for each in found:
                 print_message(each)
             return
         rows = [
-            [each.entry_id, each.model.id, "default" if each.is_default else "", each.model.name]
+            [
+                each.entry_id,
+                plain(each.model.id),
+                "default" if each.is_default else "",
+                plain(each.model.name),
+            ]
             for each in found
         ]
         if rows:

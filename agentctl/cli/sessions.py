@@ -1,6 +1,5 @@
-"""Owns `agentctl session`: list, show, resume, fork, read, export, close, delete."""
+"""Owns `agentctl session`: list, show, resume, fork, close, delete; `reading` has the rest."""
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -151,66 +150,6 @@ def _print(found: "v1.Session", as_json: bool) -> None:
         text = value if isinstance(value, str) else dumps(value)
         rows.append([out().text(name, "dim"), plain(text)])
     table(rows)
-
-
-@app.command()
-def messages(session: options.Session, as_json: options.Json = False) -> None:
-    """Shows the conversation as the agent remembers it.
-
-    \b
-    Examples:
-      agentctl session messages 9c4f
-      agentctl session messages 9c4f --json
-    """
-
-    async def work(client: "AgentCtl") -> None:
-        from agentctl.cli.ids import resolve
-        from agentctl.cli.out import clean, out, print_message
-        from agentctl.cli.runview import block_text
-        from agentctl.rpc.jsonview import to_dict
-
-        identifier = await resolve(client, "session", session)
-        token = ""
-        while True:
-            page = await client.sessions.messages(identifier, page_token=token)
-            for event in page.events:
-                data = to_dict(event)["data"]
-                if as_json:
-                    print_message(event)
-                elif event.HasField("message"):
-                    text = "".join(block_text(each) for each in data["content"])
-                    out().line(out().text(data.get("role", ""), "bold"))
-                    out().line(clean(text) + "\n")
-            token = page.next_page_token
-            if not token:
-                return
-
-    go(work, start=True)
-
-
-@app.command()
-def export(
-    session: options.Session,
-    markdown: Annotated[bool, typer.Option("--markdown", help="The conversation to read.")] = False,
-) -> None:
-    """Writes a session out: its runs and events as JSON lines, or the conversation.
-
-    \b
-    Examples:
-      agentctl session export 9c4f > session.jsonl
-      agentctl session export 9c4f --markdown > session.md
-    """
-
-    async def work(client: "AgentCtl") -> None:
-        from agentctl.cli.ids import resolve
-
-        identifier = await resolve(client, "session", session)
-        form = "markdown" if markdown else "json"
-        async for chunk in client.sessions.export(identifier, format=form):
-            sys.stdout.buffer.write(chunk.data)
-        sys.stdout.buffer.flush()
-
-    go(work, start=True)
 
 
 @app.command()

@@ -197,16 +197,40 @@ class Sessions:
         return await self._connection.unary("Sessions/McpStatus", request, v1.McpStatusResponse)
 
     async def messages(
-        self, session_id: str, *, page_size: int = 0, page_token: str = ""
+        self,
+        session_id: str,
+        *,
+        role: str | None = None,
+        since: int | None = None,
+        page_size: int = 0,
+        page_token: str = "",
     ) -> v1.MessagesResponse:
+        """The newest messages in their order; pages go back. `since` is Unix ms."""
         request = v1.MessagesRequest(
-            session_id=session_id, page_size=page_size, page_token=page_token
+            session_id=session_id,
+            role=None if role is None else number(v1.Role, role, field="role"),
+            since=since,
+            page_size=page_size,
+            page_token=page_token,
         )
         return await self._connection.unary("Sessions/Messages", request, v1.MessagesResponse)
 
-    def export(self, session_id: str, *, format: str = "") -> AsyncIterator[v1.ExportChunk]:  # noqa: A002  the API's own word
+    def export(
+        self,
+        session_id: str,
+        *,
+        format: str = "",  # noqa: A002  the API's own word
+        include_messages: bool | None = None,
+        include_files: bool | None = None,
+        include_stats: bool | None = None,
+    ) -> AsyncIterator[v1.ExportChunk]:
+        """The session as it is at this moment: JSON lines (default) or Markdown."""
         request = v1.ExportSessionRequest(
-            session_id=session_id, format=number(v1.ExportFormat, format, field="format")
+            session_id=session_id,
+            format=number(v1.ExportFormat, format, field="format"),
+            include_messages=include_messages,
+            include_files=include_files,
+            include_stats=include_stats,
         )
         return self._connection.stream("Sessions/Export", request, v1.ExportChunk)
 

@@ -28,9 +28,11 @@ from agentctl.rpc.services.agents import AgentsService
 from agentctl.rpc.services.approvals import ApprovalsService, QuestionsService
 from agentctl.rpc.services.daemon import DaemonService
 from agentctl.rpc.services.events import EventsService
+from agentctl.rpc.services.models import ModelsService
 from agentctl.rpc.services.registry import RegistryService
 from agentctl.rpc.services.runs import RunsService
 from agentctl.rpc.services.sessions import SessionsService
+from agentctl.rpc.services.stats import StatsService
 from agentctl.rpc.sockets import only_owner, owned_path
 from agentctl.session.api import ManagerApi
 
@@ -84,12 +86,14 @@ class Server:
         """Where it serves; a port 0 is replaced by the one that was given."""
         self._services: dict[str, object] = {
             "Agents": AgentsService(manager, self._calls),
-            "Sessions": SessionsService(manager, self._calls),
+            "Sessions": SessionsService(manager, hub, self._calls),
             "Runs": RunsService(manager, self._calls),
             "Events": EventsService(hub, self._calls),
             "Approvals": ApprovalsService(manager, self._calls),
             "Questions": QuestionsService(manager, self._calls),
             "Registry": RegistryService(catalog, discover, self._calls),
+            "Models": ModelsService(manager, hub, catalog, discover),
+            "Stats": StatsService(manager, hub, catalog, facts.settings.data_dir),
         }
         self._services["Daemon"] = DaemonService(
             manager,

@@ -6,7 +6,7 @@ It refuses to know how an agent keeps its history; what an agent cannot is answe
 from collections.abc import Sequence
 
 from agentctl.core.adapter import HistoryConnection, HistoryPage
-from agentctl.core.errors import Refused, Unsupported
+from agentctl.core.errors import AgentctlError, Refused, Unsupported
 from agentctl.core.ids import NativeSessionId
 from agentctl.core.parts import McpServerState
 from agentctl.core.spec import PromptSpec
@@ -23,10 +23,30 @@ class HistoryCalls(RunCalls):
     async def messages(
         self, session_id: str, *, limit: int = 100, before: str = ""
     ) -> tuple[SessionRecord, HistoryPage]:
-        """The newest `limit` messages, or the page before one that was seen."""
+        """The newest `limit` messages, or the page before one that was seen.
+
+        Raises:
+            NotFound: there is no such session.
+            Unsupported: the agent keeps no history, or the session is closed.
+        """
+        try:
+            session = await self.open_session(session_id)
+        except Refused:
+            raise Unsupported(f"session {session_id} is closed: its agent is not asked.") from None
+        if session.agent is None and not self._remembers(session):
+            raise Unsupported(f"{session.record.spec.entry_id} keeps no history to ask for.")
         session, history = await self._history(session_id, "show its history")
         native = NativeSessionId(session.record.native_session_id)
         return session.record, await history.messages(native, limit=limit, before=before)
+
+    def _remembers(self, session: Session) -> bool:
+        """Whether its agent would have a history to show, without starting one to see."""
+        entries = self.deps.entries
+        try:
+            protocol = entries.get(session.record.spec.entry_id).protocol
+            return bool(getattr(entries.adapter(protocol), "keeps_history", False))
+        except AgentctlError:
+            return False
 
     async def revert(self, session_id: str, message_id: str) -> SessionRecord:
         """Takes back a message and all after it, files included; refused while a run is on."""

@@ -25,9 +25,9 @@ class ListModelsRequest(google.protobuf.message.Message):
     PAGE_SIZE_FIELD_NUMBER: builtins.int
     PAGE_TOKEN_FIELD_NUMBER: builtins.int
     agent: builtins.str
-    """Of this entry or agent id; empty = all entries."""
+    """Of this entry or agent id; empty = all enabled entries."""
     session_id: builtins.str
-    """As this session's agent named them; empty = the registry's list."""
+    """As this session's agent named them; empty = as the newest session of the entry named them, else the registry's list."""
     page_size: builtins.int
     """At most so many; 0 = 100, at most 1000."""
     page_token: builtins.str

@@ -53,14 +53,14 @@ class ModelsServicer(object):
     """
 
     def List(self, request, context):
-        """The models.
+        """The models. Errors: AGENT_NOT_FOUND, SESSION_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def AuthStatus(self, request, context):
-        """Whether agents are logged in.
+        """Whether agents are logged in, as their files and variables show; nothing is started. Errors: AGENT_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -26,13 +26,13 @@ class ModelsStub:
         agentctl.v1.models_pb2.ListModelsRequest,
         agentctl.v1.models_pb2.ListModelsResponse,
     ]
-    """The models."""
+    """The models. Errors: AGENT_NOT_FOUND, SESSION_NOT_FOUND."""
 
     AuthStatus: grpc.UnaryUnaryMultiCallable[
         agentctl.v1.models_pb2.AuthStatusRequest,
         agentctl.v1.models_pb2.AuthStatusResponse,
     ]
-    """Whether agents are logged in."""
+    """Whether agents are logged in, as their files and variables show; nothing is started. Errors: AGENT_NOT_FOUND."""
 
 class ModelsAsyncStub:
     """The models that agents offer."""
@@ -41,13 +41,13 @@ class ModelsAsyncStub:
         agentctl.v1.models_pb2.ListModelsRequest,
         agentctl.v1.models_pb2.ListModelsResponse,
     ]
-    """The models."""
+    """The models. Errors: AGENT_NOT_FOUND, SESSION_NOT_FOUND."""
 
     AuthStatus: grpc.aio.UnaryUnaryMultiCallable[
         agentctl.v1.models_pb2.AuthStatusRequest,
         agentctl.v1.models_pb2.AuthStatusResponse,
     ]
-    """Whether agents are logged in."""
+    """Whether agents are logged in, as their files and variables show; nothing is started. Errors: AGENT_NOT_FOUND."""
 
 class ModelsServicer(metaclass=abc.ABCMeta):
     """The models that agents offer."""
@@ -58,7 +58,7 @@ class ModelsServicer(metaclass=abc.ABCMeta):
         request: agentctl.v1.models_pb2.ListModelsRequest,
         context: _ServicerContext,
     ) -> typing.Union[agentctl.v1.models_pb2.ListModelsResponse, collections.abc.Awaitable[agentctl.v1.models_pb2.ListModelsResponse]]:
-        """The models."""
+        """The models. Errors: AGENT_NOT_FOUND, SESSION_NOT_FOUND."""
 
     @abc.abstractmethod
     def AuthStatus(
@@ -66,6 +66,6 @@ class ModelsServicer(metaclass=abc.ABCMeta):
         request: agentctl.v1.models_pb2.AuthStatusRequest,
         context: _ServicerContext,
     ) -> typing.Union[agentctl.v1.models_pb2.AuthStatusResponse, collections.abc.Awaitable[agentctl.v1.models_pb2.AuthStatusResponse]]:
-        """Whether agents are logged in."""
+        """Whether agents are logged in, as their files and variables show; nothing is started. Errors: AGENT_NOT_FOUND."""
 
 def add_ModelsServicer_to_server(servicer: ModelsServicer, server: typing.Union[grpc.Server, grpc.aio.Server]) -> None: ...

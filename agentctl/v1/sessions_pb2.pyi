@@ -33,7 +33,7 @@ class _ExportFormatEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._E
     EXPORT_FORMAT_UNSPECIFIED: _ExportFormat.ValueType  # 0
     """JSON."""
     EXPORT_FORMAT_JSON: _ExportFormat.ValueType  # 1
-    """The session, its runs and its events, one JSON object a line."""
+    """One JSON object a line, each with a type: session, run, stats, file, and the events."""
     EXPORT_FORMAT_MARKDOWN: _ExportFormat.ValueType  # 2
     """The conversation to read."""
 
@@ -43,7 +43,7 @@ class ExportFormat(_ExportFormat, metaclass=_ExportFormatEnumTypeWrapper):
 EXPORT_FORMAT_UNSPECIFIED: ExportFormat.ValueType  # 0
 """JSON."""
 EXPORT_FORMAT_JSON: ExportFormat.ValueType  # 1
-"""The session, its runs and its events, one JSON object a line."""
+"""One JSON object a line, each with a type: session, run, stats, file, and the events."""
 EXPORT_FORMAT_MARKDOWN: ExportFormat.ValueType  # 2
 """The conversation to read."""
 global___ExportFormat = ExportFormat
@@ -802,51 +802,117 @@ global___McpStatusResponse = McpStatusResponse
 
 @typing.final
 class MessagesRequest(google.protobuf.message.Message):
-    """Asks for a session's conversation as the agent remembers it."""
+    """Asks for a session's conversation: as the agent remembers it where it keeps a history that can be asked for, else as the journal has it."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
     SESSION_ID_FIELD_NUMBER: builtins.int
     PAGE_SIZE_FIELD_NUMBER: builtins.int
     PAGE_TOKEN_FIELD_NUMBER: builtins.int
+    ROLE_FIELD_NUMBER: builtins.int
+    SINCE_FIELD_NUMBER: builtins.int
     session_id: builtins.str
     """The session."""
     page_size: builtins.int
-    """At most so many; 0 = 100, at most 1000."""
+    """At most so many messages; 0 = 100, at most 1000."""
     page_token: builtins.str
-    """next_page_token of the page before; empty = first page."""
+    """next_page_token of the page before; empty = the newest messages."""
+    role: agentctl.v1.enums_pb2.Role.ValueType
+    """Only messages of this role, without reasoning and tools."""
+    since: builtins.int
+    """Only what began at or after this Unix ms; an agent's own history tells no times and is not cut."""
     def __init__(
         self,
         *,
         session_id: builtins.str = ...,
         page_size: builtins.int = ...,
         page_token: builtins.str = ...,
+        role: agentctl.v1.enums_pb2.Role.ValueType | None = ...,
+        since: builtins.int | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["page_size", b"page_size", "page_token", b"page_token", "session_id", b"session_id"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_role", b"_role", "_since", b"_since", "role", b"role", "since", b"since"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_role", b"_role", "_since", b"_since", "page_size", b"page_size", "page_token", b"page_token", "role", b"role", "session_id", b"session_id", "since", b"since"]) -> None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_role", b"_role"]) -> typing.Literal["role"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_since", b"_since"]) -> typing.Literal["since"] | None: ...
 
 global___MessagesRequest = MessagesRequest
 
 @typing.final
+class MessageMetadata(google.protobuf.message.Message):
+    """What came of the run whose answer a message is."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    MESSAGE_ID_FIELD_NUMBER: builtins.int
+    RUN_ID_FIELD_NUMBER: builtins.int
+    FILES_CHANGED_FIELD_NUMBER: builtins.int
+    COMMAND_RUN_FIELD_NUMBER: builtins.int
+    TOKENS_USED_FIELD_NUMBER: builtins.int
+    message_id: builtins.str
+    """The message: the last one of the assistant in its run."""
+    run_id: builtins.str
+    """Its run."""
+    command_run: builtins.str
+    """The last command that the run ran."""
+    tokens_used: builtins.int
+    """Tokens of the run; absent when not told."""
+    @property
+    def files_changed(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Paths that the run changed."""
+
+    def __init__(
+        self,
+        *,
+        message_id: builtins.str = ...,
+        run_id: builtins.str = ...,
+        files_changed: collections.abc.Iterable[builtins.str] | None = ...,
+        command_run: builtins.str | None = ...,
+        tokens_used: builtins.int | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: typing.Literal["_command_run", b"_command_run", "_tokens_used", b"_tokens_used", "command_run", b"command_run", "tokens_used", b"tokens_used"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_command_run", b"_command_run", "_tokens_used", b"_tokens_used", "command_run", b"command_run", "files_changed", b"files_changed", "message_id", b"message_id", "run_id", b"run_id", "tokens_used", b"tokens_used"]) -> None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_command_run", b"_command_run"]) -> typing.Literal["command_run"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_tokens_used", b"_tokens_used"]) -> typing.Literal["tokens_used"] | None: ...
+
+global___MessageMetadata = MessageMetadata
+
+@typing.final
 class MessagesResponse(google.protobuf.message.Message):
-    """A page of a conversation."""
+    """A page of a conversation. Pages go back in time; within a page the order is that of the conversation."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
     EVENTS_FIELD_NUMBER: builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: builtins.int
+    METADATA_FIELD_NUMBER: builtins.int
+    TOTAL_FIELD_NUMBER: builtins.int
     next_page_token: builtins.str
-    """Empty when this is the last page."""
+    """Empty when this is the last page, which is the oldest one."""
+    total: builtins.int
+    """Messages that fit, on all pages; absent where the agent's own history is the source."""
     @property
     def events(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[agentctl.v1.events_pb2.AgentEvent]:
         """message, reasoning, tool_call and tool_update events without cursor and seq."""
+
+    @property
+    def metadata(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___MessageMetadata]:
+        """Of messages of this page that have some; only where the journal is the source."""
 
     def __init__(
         self,
         *,
         events: collections.abc.Iterable[agentctl.v1.events_pb2.AgentEvent] | None = ...,
         next_page_token: builtins.str = ...,
+        metadata: collections.abc.Iterable[global___MessageMetadata] | None = ...,
+        total: builtins.int | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["events", b"events", "next_page_token", b"next_page_token"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_total", b"_total", "total", b"total"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_total", b"_total", "events", b"events", "metadata", b"metadata", "next_page_token", b"next_page_token", "total", b"total"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["_total", b"_total"]) -> typing.Literal["total"] | None: ...
 
 global___MessagesResponse = MessagesResponse
 
@@ -858,17 +924,36 @@ class ExportSessionRequest(google.protobuf.message.Message):
 
     SESSION_ID_FIELD_NUMBER: builtins.int
     FORMAT_FIELD_NUMBER: builtins.int
+    INCLUDE_MESSAGES_FIELD_NUMBER: builtins.int
+    INCLUDE_FILES_FIELD_NUMBER: builtins.int
+    INCLUDE_STATS_FIELD_NUMBER: builtins.int
     session_id: builtins.str
     """The session."""
     format: global___ExportFormat.ValueType
     """The form."""
+    include_messages: builtins.bool
+    """Prompts, messages and reasoning; absent = true."""
+    include_files: builtins.bool
+    """What the changed files of the workspace hold now; absent = false."""
+    include_stats: builtins.bool
+    """Runs, tokens, cost and times; absent = true."""
     def __init__(
         self,
         *,
         session_id: builtins.str = ...,
         format: global___ExportFormat.ValueType = ...,
+        include_messages: builtins.bool | None = ...,
+        include_files: builtins.bool | None = ...,
+        include_stats: builtins.bool | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["format", b"format", "session_id", b"session_id"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_include_files", b"_include_files", "_include_messages", b"_include_messages", "_include_stats", b"_include_stats", "include_files", b"include_files", "include_messages", b"include_messages", "include_stats", b"include_stats"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_include_files", b"_include_files", "_include_messages", b"_include_messages", "_include_stats", b"_include_stats", "format", b"format", "include_files", b"include_files", "include_messages", b"include_messages", "include_stats", b"include_stats", "session_id", b"session_id"]) -> None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_include_files", b"_include_files"]) -> typing.Literal["include_files"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_include_messages", b"_include_messages"]) -> typing.Literal["include_messages"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_include_stats", b"_include_stats"]) -> typing.Literal["include_stats"] | None: ...
 
 global___ExportSessionRequest = ExportSessionRequest
 

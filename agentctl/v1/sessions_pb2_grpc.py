@@ -209,14 +209,14 @@ class SessionsServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Messages(self, request, context):
-        """The conversation as the agent remembers it. Errors: SESSION_NOT_FOUND, UNSUPPORTED.
+        """The conversation: the agent's own history, else what the journal has. Errors: SESSION_NOT_FOUND, INVALID_PARAMETERS.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Export(self, request, context):
-        """Writes a session out. Errors: SESSION_NOT_FOUND.
+        """Writes a session out as it is at this moment, also while it runs. Errors: SESSION_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

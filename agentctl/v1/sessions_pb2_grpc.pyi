@@ -101,13 +101,13 @@ class SessionsStub:
         agentctl.v1.sessions_pb2.MessagesRequest,
         agentctl.v1.sessions_pb2.MessagesResponse,
     ]
-    """The conversation as the agent remembers it. Errors: SESSION_NOT_FOUND, UNSUPPORTED."""
+    """The conversation: the agent's own history, else what the journal has. Errors: SESSION_NOT_FOUND, INVALID_PARAMETERS."""
 
     Export: grpc.UnaryStreamMultiCallable[
         agentctl.v1.sessions_pb2.ExportSessionRequest,
         agentctl.v1.sessions_pb2.ExportChunk,
     ]
-    """Writes a session out. Errors: SESSION_NOT_FOUND."""
+    """Writes a session out as it is at this moment, also while it runs. Errors: SESSION_NOT_FOUND."""
 
     Close: grpc.UnaryUnaryMultiCallable[
         agentctl.v1.sessions_pb2.CloseSessionRequest,
@@ -202,13 +202,13 @@ class SessionsAsyncStub:
         agentctl.v1.sessions_pb2.MessagesRequest,
         agentctl.v1.sessions_pb2.MessagesResponse,
     ]
-    """The conversation as the agent remembers it. Errors: SESSION_NOT_FOUND, UNSUPPORTED."""
+    """The conversation: the agent's own history, else what the journal has. Errors: SESSION_NOT_FOUND, INVALID_PARAMETERS."""
 
     Export: grpc.aio.UnaryStreamMultiCallable[
         agentctl.v1.sessions_pb2.ExportSessionRequest,
         agentctl.v1.sessions_pb2.ExportChunk,
     ]
-    """Writes a session out. Errors: SESSION_NOT_FOUND."""
+    """Writes a session out as it is at this moment, also while it runs. Errors: SESSION_NOT_FOUND."""
 
     Close: grpc.aio.UnaryUnaryMultiCallable[
         agentctl.v1.sessions_pb2.CloseSessionRequest,
@@ -329,7 +329,7 @@ class SessionsServicer(metaclass=abc.ABCMeta):
         request: agentctl.v1.sessions_pb2.MessagesRequest,
         context: _ServicerContext,
     ) -> typing.Union[agentctl.v1.sessions_pb2.MessagesResponse, collections.abc.Awaitable[agentctl.v1.sessions_pb2.MessagesResponse]]:
-        """The conversation as the agent remembers it. Errors: SESSION_NOT_FOUND, UNSUPPORTED."""
+        """The conversation: the agent's own history, else what the journal has. Errors: SESSION_NOT_FOUND, INVALID_PARAMETERS."""
 
     @abc.abstractmethod
     def Export(
@@ -337,7 +337,7 @@ class SessionsServicer(metaclass=abc.ABCMeta):
         request: agentctl.v1.sessions_pb2.ExportSessionRequest,
         context: _ServicerContext,
     ) -> typing.Union[collections.abc.Iterator[agentctl.v1.sessions_pb2.ExportChunk], collections.abc.AsyncIterator[agentctl.v1.sessions_pb2.ExportChunk]]:
-        """Writes a session out. Errors: SESSION_NOT_FOUND."""
+        """Writes a session out as it is at this moment, also while it runs. Errors: SESSION_NOT_FOUND."""
 
     @abc.abstractmethod
     def Close(

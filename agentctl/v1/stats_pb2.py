@@ -26,7 +26,7 @@ _sym_db = _symbol_database.Default()
 from agentctl.v1 import parts_pb2 as agentctl_dot_v1_dot_parts__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x61gentctl/v1/stats.proto\x12\x0b\x61gentctl.v1\x1a\x17\x61gentctl/v1/parts.proto\"U\n\x0fGetStatsRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08\x65ntry_id\x18\x02 \x01(\t\x12\x12\n\x05since\x18\x03 \x01(\x03H\x00\x88\x01\x01\x42\x08\n\x06_since\"\xaa\x01\n\nEntryStats\x12\x10\n\x08\x65ntry_id\x18\x01 \x01(\t\x12\x10\n\x08sessions\x18\x02 \x01(\x03\x12\x0c\n\x04runs\x18\x03 \x01(\x03\x12\x13\n\x0bruns_failed\x18\x04 \x01(\x03\x12!\n\x05usage\x18\x05 \x01(\x0b\x32\x12.agentctl.v1.Usage\x12\x15\n\x08\x63ost_usd\x18\x06 \x01(\x01H\x00\x88\x01\x01\x12\x0e\n\x06run_ms\x18\x07 \x01(\x03\x42\x0b\n\t_cost_usd\"c\n\x10GetStatsResponse\x12(\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x17.agentctl.v1.EntryStats\x12\x0e\n\x06\x65vents\x18\x02 \x01(\x03\x12\x15\n\rjournal_bytes\x18\x03 \x01(\x03\x32K\n\x05Stats\x12\x42\n\x03Get\x12\x1c.agentctl.v1.GetStatsRequest\x1a\x1d.agentctl.v1.GetStatsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x61gentctl/v1/stats.proto\x12\x0b\x61gentctl.v1\x1a\x17\x61gentctl/v1/parts.proto\"U\n\x0fGetStatsRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08\x65ntry_id\x18\x02 \x01(\t\x12\x12\n\x05since\x18\x03 \x01(\x03H\x00\x88\x01\x01\x42\x08\n\x06_since\"\xd9\x02\n\nEntryStats\x12\x10\n\x08\x65ntry_id\x18\x01 \x01(\t\x12\x10\n\x08sessions\x18\x02 \x01(\x03\x12\x0c\n\x04runs\x18\x03 \x01(\x03\x12\x13\n\x0bruns_failed\x18\x04 \x01(\x03\x12!\n\x05usage\x18\x05 \x01(\x0b\x32\x12.agentctl.v1.Usage\x12\x15\n\x08\x63ost_usd\x18\x06 \x01(\x01H\x00\x88\x01\x01\x12\x0e\n\x06run_ms\x18\x07 \x01(\x03\x12\x17\n\x0fsessions_active\x18\x08 \x01(\x03\x12\x16\n\x0eruns_completed\x18\t \x01(\x03\x12\x16\n\x0eruns_cancelled\x18\n \x01(\x03\x12\x16\n\x0eruns_timed_out\x18\x0b \x01(\x03\x12\r\n\x05tools\x18\x0c \x01(\x03\x12\x14\n\x0ctools_failed\x18\r \x01(\x03\x12\x10\n\x08\x63ommands\x18\x0e \x01(\x03\x12\x15\n\rfiles_changed\x18\x0f \x01(\x03\x42\x0b\n\t_cost_usd\"p\n\nModelStats\x12\r\n\x05model\x18\x01 \x01(\t\x12\x0c\n\x04runs\x18\x02 \x01(\x03\x12!\n\x05usage\x18\x03 \x01(\x0b\x32\x12.agentctl.v1.Usage\x12\x15\n\x08\x63ost_usd\x18\x04 \x01(\x01H\x00\x88\x01\x01\x42\x0b\n\t_cost_usd\"\xb6\x01\n\x10GetStatsResponse\x12(\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x17.agentctl.v1.EntryStats\x12\x0e\n\x06\x65vents\x18\x02 \x01(\x03\x12\x15\n\rjournal_bytes\x18\x03 \x01(\x03\x12&\n\x05total\x18\x04 \x01(\x0b\x32\x17.agentctl.v1.EntryStats\x12)\n\x08\x62y_model\x18\x05 \x03(\x0b\x32\x17.agentctl.v1.ModelStats2K\n\x05Stats\x12\x42\n\x03Get\x12\x1c.agentctl.v1.GetStatsRequest\x1a\x1d.agentctl.v1.GetStatsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,9 +36,11 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETSTATSREQUEST']._serialized_start=65
   _globals['_GETSTATSREQUEST']._serialized_end=150
   _globals['_ENTRYSTATS']._serialized_start=153
-  _globals['_ENTRYSTATS']._serialized_end=323
-  _globals['_GETSTATSRESPONSE']._serialized_start=325
-  _globals['_GETSTATSRESPONSE']._serialized_end=424
-  _globals['_STATS']._serialized_start=426
-  _globals['_STATS']._serialized_end=501
+  _globals['_ENTRYSTATS']._serialized_end=498
+  _globals['_MODELSTATS']._serialized_start=500
+  _globals['_MODELSTATS']._serialized_end=612
+  _globals['_GETSTATSRESPONSE']._serialized_start=615
+  _globals['_GETSTATSRESPONSE']._serialized_end=797
+  _globals['_STATS']._serialized_start=799
+  _globals['_STATS']._serialized_end=874
 # @@protoc_insertion_point(module_scope)

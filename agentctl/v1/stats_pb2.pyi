@@ -55,6 +55,14 @@ class EntryStats(google.protobuf.message.Message):
     USAGE_FIELD_NUMBER: builtins.int
     COST_USD_FIELD_NUMBER: builtins.int
     RUN_MS_FIELD_NUMBER: builtins.int
+    SESSIONS_ACTIVE_FIELD_NUMBER: builtins.int
+    RUNS_COMPLETED_FIELD_NUMBER: builtins.int
+    RUNS_CANCELLED_FIELD_NUMBER: builtins.int
+    RUNS_TIMED_OUT_FIELD_NUMBER: builtins.int
+    TOOLS_FIELD_NUMBER: builtins.int
+    TOOLS_FAILED_FIELD_NUMBER: builtins.int
+    COMMANDS_FIELD_NUMBER: builtins.int
+    FILES_CHANGED_FIELD_NUMBER: builtins.int
     entry_id: builtins.str
     """The registry entry."""
     sessions: builtins.int
@@ -67,6 +75,22 @@ class EntryStats(google.protobuf.message.Message):
     """Sum of the costs in USD that were told; absent when none were."""
     run_ms: builtins.int
     """Time from start to end of all runs, in ms."""
+    sessions_active: builtins.int
+    """Sessions that are open and have an agent at work or at rest."""
+    runs_completed: builtins.int
+    """Runs that completed."""
+    runs_cancelled: builtins.int
+    """Runs that were cancelled."""
+    runs_timed_out: builtins.int
+    """Runs that timed out; they are in runs_failed too."""
+    tools: builtins.int
+    """Tools that were called."""
+    tools_failed: builtins.int
+    """Tools that failed."""
+    commands: builtins.int
+    """Commands that were run."""
+    files_changed: builtins.int
+    """Files that were changed, each once a session."""
     @property
     def usage(self) -> agentctl.v1.parts_pb2.Usage:
         """Sum of the tokens that were told; absent when none were."""
@@ -81,12 +105,54 @@ class EntryStats(google.protobuf.message.Message):
         usage: agentctl.v1.parts_pb2.Usage | None = ...,
         cost_usd: builtins.float | None = ...,
         run_ms: builtins.int = ...,
+        sessions_active: builtins.int = ...,
+        runs_completed: builtins.int = ...,
+        runs_cancelled: builtins.int = ...,
+        runs_timed_out: builtins.int = ...,
+        tools: builtins.int = ...,
+        tools_failed: builtins.int = ...,
+        commands: builtins.int = ...,
+        files_changed: builtins.int = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_cost_usd", b"_cost_usd", "cost_usd", b"cost_usd", "usage", b"usage"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_cost_usd", b"_cost_usd", "cost_usd", b"cost_usd", "entry_id", b"entry_id", "run_ms", b"run_ms", "runs", b"runs", "runs_failed", b"runs_failed", "sessions", b"sessions", "usage", b"usage"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_cost_usd", b"_cost_usd", "commands", b"commands", "cost_usd", b"cost_usd", "entry_id", b"entry_id", "files_changed", b"files_changed", "run_ms", b"run_ms", "runs", b"runs", "runs_cancelled", b"runs_cancelled", "runs_completed", b"runs_completed", "runs_failed", b"runs_failed", "runs_timed_out", b"runs_timed_out", "sessions", b"sessions", "sessions_active", b"sessions_active", "tools", b"tools", "tools_failed", b"tools_failed", "usage", b"usage"]) -> None: ...
     def WhichOneof(self, oneof_group: typing.Literal["_cost_usd", b"_cost_usd"]) -> typing.Literal["cost_usd"] | None: ...
 
 global___EntryStats = EntryStats
+
+@typing.final
+class ModelStats(google.protobuf.message.Message):
+    """What the runs with one model used."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: builtins.int
+    RUNS_FIELD_NUMBER: builtins.int
+    USAGE_FIELD_NUMBER: builtins.int
+    COST_USD_FIELD_NUMBER: builtins.int
+    model: builtins.str
+    """The model in force at the end of the runs; empty when it was not told."""
+    runs: builtins.int
+    """Runs that ended."""
+    cost_usd: builtins.float
+    """Sum of the costs in USD that were told; absent when none were."""
+    @property
+    def usage(self) -> agentctl.v1.parts_pb2.Usage:
+        """Sum of the tokens that were told; absent when none were."""
+
+    def __init__(
+        self,
+        *,
+        model: builtins.str = ...,
+        runs: builtins.int = ...,
+        usage: agentctl.v1.parts_pb2.Usage | None = ...,
+        cost_usd: builtins.float | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: typing.Literal["_cost_usd", b"_cost_usd", "cost_usd", b"cost_usd", "usage", b"usage"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_cost_usd", b"_cost_usd", "cost_usd", b"cost_usd", "model", b"model", "runs", b"runs", "usage", b"usage"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["_cost_usd", b"_cost_usd"]) -> typing.Literal["cost_usd"] | None: ...
+
+global___ModelStats = ModelStats
 
 @typing.final
 class GetStatsResponse(google.protobuf.message.Message):
@@ -97,13 +163,23 @@ class GetStatsResponse(google.protobuf.message.Message):
     ENTRIES_FIELD_NUMBER: builtins.int
     EVENTS_FIELD_NUMBER: builtins.int
     JOURNAL_BYTES_FIELD_NUMBER: builtins.int
+    TOTAL_FIELD_NUMBER: builtins.int
+    BY_MODEL_FIELD_NUMBER: builtins.int
     events: builtins.int
-    """Events in the journal."""
+    """Events that tell of what is counted here: ends of runs, tools, file changes, models."""
     journal_bytes: builtins.int
     """Size of the journal on disk."""
     @property
     def entries(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___EntryStats]:
         """One for each entry that had runs."""
+
+    @property
+    def total(self) -> global___EntryStats:
+        """All of the entries together; its entry_id is empty."""
+
+    @property
+    def by_model(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___ModelStats]:
+        """The same by model, the most runs first."""
 
     def __init__(
         self,
@@ -111,7 +187,10 @@ class GetStatsResponse(google.protobuf.message.Message):
         entries: collections.abc.Iterable[global___EntryStats] | None = ...,
         events: builtins.int = ...,
         journal_bytes: builtins.int = ...,
+        total: global___EntryStats | None = ...,
+        by_model: collections.abc.Iterable[global___ModelStats] | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["entries", b"entries", "events", b"events", "journal_bytes", b"journal_bytes"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["total", b"total"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["by_model", b"by_model", "entries", b"entries", "events", b"events", "journal_bytes", b"journal_bytes", "total", b"total"]) -> None: ...
 
 global___GetStatsResponse = GetStatsResponse

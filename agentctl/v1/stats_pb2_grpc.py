@@ -48,7 +48,7 @@ class StatsServicer(object):
     """
 
     def Get(self, request, context):
-        """Tokens, costs and times of the runs that are kept.
+        """Tokens, costs and times of the runs that are kept. Errors: SESSION_NOT_FOUND, AGENT_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -26,7 +26,7 @@ class StatsStub:
         agentctl.v1.stats_pb2.GetStatsRequest,
         agentctl.v1.stats_pb2.GetStatsResponse,
     ]
-    """Tokens, costs and times of the runs that are kept."""
+    """Tokens, costs and times of the runs that are kept. Errors: SESSION_NOT_FOUND, AGENT_NOT_FOUND."""
 
 class StatsAsyncStub:
     """What was used."""
@@ -35,7 +35,7 @@ class StatsAsyncStub:
         agentctl.v1.stats_pb2.GetStatsRequest,
         agentctl.v1.stats_pb2.GetStatsResponse,
     ]
-    """Tokens, costs and times of the runs that are kept."""
+    """Tokens, costs and times of the runs that are kept. Errors: SESSION_NOT_FOUND, AGENT_NOT_FOUND."""
 
 class StatsServicer(metaclass=abc.ABCMeta):
     """What was used."""
@@ -46,6 +46,6 @@ class StatsServicer(metaclass=abc.ABCMeta):
         request: agentctl.v1.stats_pb2.GetStatsRequest,
         context: _ServicerContext,
     ) -> typing.Union[agentctl.v1.stats_pb2.GetStatsResponse, collections.abc.Awaitable[agentctl.v1.stats_pb2.GetStatsResponse]]:
-        """Tokens, costs and times of the runs that are kept."""
+        """Tokens, costs and times of the runs that are kept. Errors: SESSION_NOT_FOUND, AGENT_NOT_FOUND."""
 
 def add_StatsServicer_to_server(servicer: StatsServicer, server: typing.Union[grpc.Server, grpc.aio.Server]) -> None: ...

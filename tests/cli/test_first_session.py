@@ -242,7 +242,10 @@ def test_an_edited_registry_refuses_what_does_not_fit(
         (("events", "--after", "nonsense"), "INVALID_CURSOR"),
         (("run", "demo", "x", "--workspace", "/nowhere/at/all"), "INVALID_PARAMETERS"),
         (("session", "messages", "ses_00000000000000000000000000"), "SESSION_NOT_FOUND"),
-        (("stats",), "UNSUPPORTED"),
+        (("session", "export", "ses_00000000000000000000000000"), "SESSION_NOT_FOUND"),
+        (("stats", "--entry", "nobody"), "AGENT_NOT_FOUND"),
+        (("models", "nobody"), "AGENT_NOT_FOUND"),
+        (("artifacts",), "UNSUPPORTED"),
     ],
 )
 def test_bad_input_gives_the_reason_of_the_daemon(

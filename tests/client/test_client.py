@@ -106,7 +106,6 @@ CALLS: dict[str, Callable[[AgentCtl], Awaitable[Any]]] = {
     "tools.list": lambda c: c.tools.list("ses_1"),
     "environments.list": lambda c: c.environments.list(),
     "environments.status": lambda c: c.environments.status("local"),
-    "models.auth_status": lambda c: c.models.auth_status(),
     "tasks.get": lambda c: c.tasks.get("t"),
     "tasks.cancel": lambda c: c.tasks.cancel("t"),
     "tasks.events": lambda c: anext(aiter(c.tasks.events("t"))),

@@ -184,9 +184,6 @@ NOT_SERVED: list[Call] = [
     lambda c: c.environments.create("x"),
     lambda c: c.environments.delete("x"),
     lambda c: c.artifacts.list(),
-    lambda c: c.stats.get(),
-    lambda c: c.models.list(),
-    lambda c: anext(aiter(c.sessions.export("ses_1"))),
     lambda c: anext(aiter(c.artifacts.download("art_1"))),
 ]
 

@@ -11,6 +11,8 @@ from agentctl.core.adapter import Connection, Launch, Progress, ProtocolAdapter,
 
 class _OpenCode:
     name = "opencode"
+    keeps_history = True
+    """Its conversations can be asked for, also those of a session at rest."""
 
     def translator(self, *, live: bool = False) -> Translator:
         from agentctl_adapters.opencode.translate import OpenCodeTranslator

@@ -1,11 +1,17 @@
 """Owns the Sessions service; what it has no method for is not served."""
 
+from contextlib import aclosing
+
 from agentctl import v1
-from agentctl.core.errors import Invalid
-from agentctl.core.events import Event
+from agentctl.core.errors import Invalid, Unsupported
+from agentctl.core.events import Event, Message
 from agentctl.rpc.calls import Calls, Context
 from agentctl.rpc.convert import to_message
+from agentctl.rpc.enums import word
+from agentctl.rpc.export import Options, export
+from agentctl.rpc.messages import BAD_TOKEN, PLACE, journalled
 from agentctl.rpc.pages import fitted
+from agentctl.rpc.ports import HubApi
 from agentctl.rpc.records import native_message, part, session_message
 from agentctl.rpc.requests import (
     create_session,
@@ -26,8 +32,9 @@ from agentctl.session.records import SessionRecord
 class SessionsService:
     """Conversations with agents."""
 
-    def __init__(self, manager: ManagerApi, calls: Calls) -> None:
+    def __init__(self, manager: ManagerApi, hub: HubApi, calls: Calls) -> None:
         self._manager = manager
+        self._hub = hub
         self._calls = calls
 
     async def create(self, request: v1.CreateSessionRequest, context: Context) -> v1.Session:
@@ -134,16 +141,44 @@ class SessionsService:
         return v1.CompactSessionResponse(run_id=created.run.id)
 
     async def messages(self, request: v1.MessagesRequest, context: Context) -> v1.MessagesResponse:
-        record, page = await self._manager.messages(
-            need(request.session_id, "session_id"),
-            limit=page_size(request.page_size),
-            before=request.page_token,
+        wanted = word(v1.Role, request.role, field="role") if request.HasField("role") else ""
+        token = request.page_token
+        session_id = need(request.session_id, "session_id")
+        size = page_size(request.page_size)
+        if not token.startswith(PLACE):
+            try:
+                record, page = await self._manager.messages(session_id, limit=size, before=token)
+            except Unsupported:
+                if token:
+                    raise Invalid(BAD_TOKEN, metadata={"field": "page_token"}) from None
+            else:
+                events = [
+                    to_message(
+                        Event(each, session_id=record.id, session_key=record.key or None), ""
+                    )
+                    for each in page.payloads
+                    if not wanted or (isinstance(each, Message) and each.role == wanted)
+                ]
+                return v1.MessagesResponse(events=events, next_page_token=page.before)
+        record = await self._manager.get_session(session_id)
+        return await journalled(self._hub, record.id, request, size)
+
+    async def export(self, request: v1.ExportSessionRequest, context: Context) -> None:
+        record = await self._manager.get_session(need(request.session_id, "session_id"))
+        word(v1.ExportFormat, request.format, field="format")
+        options = Options(
+            messages=not request.HasField("include_messages") or request.include_messages,
+            files=request.include_files,
+            stats=not request.HasField("include_stats") or request.include_stats,
         )
-        events = [
-            to_message(Event(each, session_id=record.id, session_key=record.key or None), "")
-            for each in page.payloads
-        ]
-        return v1.MessagesResponse(events=events, next_page_token=page.before)
+        await self._calls.stream(self._export(record, request.format, options, context))
+
+    async def _export(
+        self, record: SessionRecord, form: int, options: Options, context: Context
+    ) -> None:
+        async with aclosing(export(self._manager, self._hub, record, form, options)) as pieces:
+            async for data in pieces:
+                await context.write(v1.ExportChunk(data=data))
 
     async def revert(self, request: v1.RevertSessionRequest, context: Context) -> v1.Session:
         session_id = need(request.session_id, "session_id")
