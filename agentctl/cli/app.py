@@ -22,6 +22,7 @@ from agentctl.cli import (
     questions,
     reading,
     registry,
+    rules,
     run_lists,
     serve,
 )
@@ -96,6 +97,7 @@ for module in (serve, ps, doctor, running, chat, events, approvals, questions, e
     add(app, module.COMMANDS)
 app.add_typer(reading.app, name="session")
 app.add_typer(run_lists.app, name="runs")
+app.add_typer(rules.app, name="rules")
 app.add_typer(registry.app, name="registry")
 
 

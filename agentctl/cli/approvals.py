@@ -1,4 +1,4 @@
-"""Owns the commands on permission requests: approvals, approve, deny, rules."""
+"""Owns the commands on permission requests: approvals, approve, deny."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,6 +26,9 @@ def approvals(
         typer.Option(metavar="S", help="Of a session.", autocompletion=completion.sessions),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", "-a", help="Answered ones too.")] = False,
+    history: Annotated[
+        bool, typer.Option("--history", help="Answered ones too, and who decided by which rule.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Lists the permission requests that wait for an answer.
@@ -33,7 +36,7 @@ def approvals(
     \b
     Examples:
       agentctl approvals
-      agentctl approvals --session 9c4f --all
+      agentctl approvals --session 9c4f --history
     """
 
     async def work(client: "AgentCtl") -> None:
@@ -45,7 +48,7 @@ def approvals(
         token = ""
         while True:
             page = await client.approvals.list(
-                session_id=where, include_resolved=everything, page_token=token
+                session_id=where, include_resolved=everything or history, page_token=token
             )
             found += page.approvals
             token = page.next_page_token
@@ -58,12 +61,12 @@ def approvals(
         if not found:
             out().line("nothing waits for an answer")
             return
-        _list(found)
+        _list(found, history=history)
 
     go(work)
 
 
-def _list(found: "Sequence[v1.Approval]") -> None:
+def _list(found: "Sequence[v1.Approval]", *, history: bool) -> None:
     from agentctl.cli.cards import subject, verb
     from agentctl.cli.ids import short
     from agentctl.cli.out import age, out, table
@@ -82,14 +85,26 @@ def _list(found: "Sequence[v1.Approval]") -> None:
                 short(each.session_id) if out().is_terminal else each.session_id,
                 age(each.created_at),
                 data.get("decision", "open"),
+                *([_decider(each)] if history else []),
                 verb(request),
                 subject(request),
             ]
         )
-    table(rows, ["APPROVAL", "SESSION", "AGE", "STATE", "KIND", "WHAT"])
+    by = ["BY"] if history else []
+    table(rows, ["APPROVAL", "SESSION", "AGE", "STATE", *by, "KIND", "WHAT"])
     if waits and out().is_terminal:
         tail = next(each for each in found if not each.HasField("decision")).approval_id[-4:]
         out().line(out().text(f"agentctl approve {tail}   agentctl deny {tail}", "dim"))
+
+
+def _decider(record: "v1.Approval") -> str:
+    from agentctl.cli.ids import short
+    from agentctl.cli.out import out
+    from agentctl.rpc.jsonview import to_dict
+
+    by = str(to_dict(record).get("by", "-"))
+    rule = short(record.rule_id) if out().is_terminal else record.rule_id
+    return f"{by} {rule}" if rule else by
 
 
 def approve(
@@ -158,48 +173,4 @@ def _respond(
     go(work)
 
 
-def rules(
-    session: options.Session,
-    delete: Annotated[
-        str | None, typer.Option(metavar="RULE", help="Delete this rule of it.")
-    ] = None,
-    as_json: options.Json = False,
-) -> None:
-    """Lists the standing answers of a session, which `approve --always` made.
-
-    \b
-    Examples:
-      agentctl rules 9c4f
-      agentctl rules 9c4f --delete rul_01k…77ab
-    """
-
-    async def work(client: "AgentCtl") -> None:
-        from agentctl.cli.ids import matches, resolve
-        from agentctl.cli.out import out, print_message, table
-        from agentctl.rpc.jsonview import to_dict
-
-        identifier = await resolve(client, "session", session)
-        if delete:
-            known = (await client.approvals.list_rules(identifier)).rules
-            named = [each.rule_id for each in known if matches(each.rule_id, delete)]
-            rule_id = named[0] if len(named) == 1 else delete
-            await client.approvals.delete_rule(identifier, rule_id)
-        found = (await client.approvals.list_rules(identifier)).rules
-        if as_json:
-            for each in found:
-                print_message(each)
-            return
-        rows: list[list[str]] = []
-        for each in found:
-            data = to_dict(each)
-            what = each.command or each.path or "anything"
-            rows.append([each.rule_id, data.get("decision", ""), data.get("kind", "any"), what])
-        if rows:
-            table(rows, ["RULE", "DECISION", "KIND", "WHAT"])
-        else:
-            out().line("no rules")
-
-    go(work)
-
-
-COMMANDS: Sequence[Any] = (approvals, approve, deny, rules)
+COMMANDS: Sequence[Any] = (approvals, approve, deny)

@@ -30,7 +30,7 @@ def test_each_help_fits_one_screen_and_has_two_examples(cli: Cli, words: tuple[s
     done = cli(*words, "--help")
     assert done.code == 0
     lines = done.out.splitlines()
-    group = words in (("session",), ("runs",), ("registry",))
+    group = words in (("session",), ("runs",), ("rules",), ("registry",))
     assert len([line for line in lines if line.strip()]) <= 24, done.out
     assert max(len(line) for line in lines) <= 100
     examples = lines[lines.index("  Examples:") + 1 :][:2] if not group else []

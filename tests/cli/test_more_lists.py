@@ -105,12 +105,15 @@ def test_rules_are_listed_and_deleted(with_daemon: Cli, daemon: FakeDaemon) -> N
         decision=v1.Policy.POLICY_ALLOW,
     )
     daemon.answers |= {
-        "Approvals/ListRules": lambda request: v1.ListRulesResponse(rules=[rule]),
+        "Approvals/ListRules": lambda request: v1.ListRulesResponse(
+            rules=[rule] if request.session_id else []
+        ),
         "Approvals/DeleteRule": lambda request: v1.DeleteRuleResponse(),
     }
     _, row = with_daemon("rules", SESSION, "--delete", "55cc").out.splitlines()
-    assert row.split() == [rule.rule_id, "allow", "execute", "pytest", "-q"]
-    assert daemon.called("Approvals/DeleteRule")[0].rule_id == rule.rule_id
+    assert row.split() == [rule.rule_id, "allow", "execute", SESSION, "-", "pytest", "-q"]
+    (deleted,) = daemon.called("Approvals/DeleteRule")
+    assert (deleted.session_id, deleted.rule_id) == (SESSION, rule.rule_id)
 
 
 def test_sessions_are_listed_over_all_pages(with_daemon: Cli, daemon: FakeDaemon) -> None:
