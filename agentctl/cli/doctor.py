@@ -72,7 +72,7 @@ def _from_daemon() -> list[Row]:
 
         info = await client.daemon.get_info(timeout_s=10)
         facts = [info.version, client.address, f"journal {journal_facts(info, client.address)}"]
-        rows = [Row("daemon", "ok", " · ".join(facts))]
+        rows = [Row("daemon", "problem" if info.disk_full else "ok", " · ".join(facts))]
         entries = {e.entry_id: e for e in (await client.registry.list(page_size=1000)).entries}
         for found in (await client.registry.discover()).agents:
             entry = entries.get(found.entry_id)

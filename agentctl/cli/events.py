@@ -62,6 +62,8 @@ def events(
         )
         if run:
             await client.runs.get(await resolve(client, "run", run))
+        if session:
+            await client.sessions.get(await resolve(client, "session", session))
         async for batch in batches:
             rows: list[Json] = []
             if batch.HasField("gap"):

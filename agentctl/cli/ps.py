@@ -161,6 +161,8 @@ def journal_facts(info: "v1.GetInfoResponse", place: str) -> str:
             facts.insert(0, size(sum(each for each, _ in files)))
             last = max(when for _, when in files)
             facts.append(f"last write {age(last * 1000)} ago")
+    if info.disk_full:
+        facts.append("the disk is full: free some space, nothing new is taken in")
     return ", ".join(facts)
 
 

@@ -1,5 +1,6 @@
 """Owns `agentctl runs`: list and show."""
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -110,6 +111,9 @@ def show(
             return
         data = to_dict(found)
         data["prompt"] = _prompt(data)
+        for name in ("created_at", "started_at", "ended_at"):
+            if name in data:
+                data[name] = f"{datetime.fromtimestamp(data[name] / 1000):%Y-%m-%d %H:%M:%S}"
         rows = [
             [out().text(name, "dim"), plain(value if isinstance(value, str) else dumps(value))]
             for name, value in data.items()

@@ -35,6 +35,9 @@ class JournalFacts(Protocol):
     @property
     def head(self) -> int: ...
 
+    @property
+    def full(self) -> bool: ...
+
 
 class HubApi(Protocol):
     """The event stream; see `session.hub.Hub`."""

@@ -114,8 +114,10 @@ def session_spec(request: v1.CreateSessionRequest, *, entry_id: str) -> SessionS
                 "additional_directories",
             )
     for name in request.env:
-        if not name or "=" in name or "\0" in name or "\0" in request.env[name]:
+        if not name or "=" in name or "\0" in name:
             raise invalid(f"env holds the name {name!r}, which no process can have.", "env")
+        if "\0" in request.env[name]:
+            raise invalid(f"env holds a zero byte in the value of {name}: leave it out.", "env")
     if "\0" in request.workspace:
         raise invalid("workspace holds a zero byte: give a path.", "workspace")
     return SessionSpec(

@@ -5,6 +5,7 @@ It refuses to know how a session gets its agent (`session.py`) and what runs in 
 
 import dataclasses
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import anyio
@@ -23,6 +24,9 @@ from agentctl.session.rules import own_rules
 from agentctl.session.session import Session
 from agentctl.session.session_reads import SessionReads
 from agentctl.session.writes import Writes
+
+# The environment that every daemon has.
+LOCAL = "local"
 
 
 class SessionCalls(SessionReads):
@@ -52,11 +56,14 @@ class SessionCalls(SessionReads):
     ) -> Session:
         self._refuse_many()
         spec, agent_id = self._resolve_agent(request)
+        _check_environment(spec.environment)
         entry = self.entry(spec.entry_id)
         self.deps.entries.adapter(entry.protocol)
         self._free_key(request.key)
         spec = dataclasses.replace(
-            spec, entry_id=entry.id, workspace=await self._workspace(spec.workspace)
+            spec,
+            entry_id=entry.id,
+            workspace=await self._workspace(spec.workspace, spec.additional_directories),
         )
         now = now_ms()
         record = SessionRecord(
@@ -104,7 +111,7 @@ class SessionCalls(SessionReads):
                 "another key."
             )
 
-    async def _workspace(self, told: str) -> str:
+    async def _workspace(self, told: str, more: Sequence[str]) -> str:
         path = Path(told)
         if not path.is_absolute():
             root = self.deps.workspace_root
@@ -118,6 +125,13 @@ class SessionCalls(SessionReads):
         if kind != "directory":
             what = "is a file" if kind == "file" else "does not exist"
             raise Invalid(f"the workspace {path} {what}. Name an existing directory.")
+        for each in more:
+            kind = await anyio.to_thread.run_sync(_kind_of, Path(each))
+            if kind != "directory":
+                what = "is a file" if kind == "file" else "does not exist"
+                raise Invalid(
+                    f"the directory {each} {what}. Name an existing one, or leave it out."
+                )
         return str(path)
 
     async def _created_before(self, request: CreateSession) -> SessionRecord | None:
@@ -327,6 +341,13 @@ class SessionCalls(SessionReads):
             if own:
                 with anyio.CancelScope(shield=True):
                     await agent.stop()
+
+
+def _check_environment(name: str) -> None:
+    if name != LOCAL:
+        raise Unsupported(
+            f'this daemon has no environment "{name}": leave it out, and the agent runs {LOCAL}.'
+        )
 
 
 def _kind_of(path: Path) -> str:

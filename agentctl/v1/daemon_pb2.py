@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x61gentctl/v1/daemon.proto\x12\x0b\x61gentctl.v1\"\x10\n\x0eGetInfoRequest\"\xcd\x02\n\x0fGetInfoResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x12\n\njournal_id\x18\x02 \x01(\t\x12\x10\n\x08head_seq\x18\x03 \x01(\x03\x12\x13\n\x0bhead_cursor\x18\x04 \x01(\t\x12#\n\x06\x63ounts\x18\x05 \x01(\x0b\x32\x13.agentctl.v1.Counts\x12\x10\n\x08\x64\x61ta_dir\x18\x06 \x01(\t\x12\x11\n\taddresses\x18\x07 \x03(\t\x12\x12\n\nstarted_at\x18\x08 \x01(\x03\x12\x0b\n\x03pid\x18\t \x01(\x05\x12<\n\x08settings\x18\n \x03(\x0b\x32*.agentctl.v1.GetInfoResponse.SettingsEntry\x12\x14\n\x0c\x63\x61pabilities\x18\x0b \x03(\t\x1a/\n\rSettingsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x9c\x01\n\x06\x43ounts\x12\x0e\n\x06\x61gents\x18\x01 \x01(\x05\x12\x15\n\rsessions_open\x18\x02 \x01(\x05\x12\x10\n\x08sessions\x18\x03 \x01(\x05\x12\x14\n\x0cruns_running\x18\x04 \x01(\x05\x12\x13\n\x0bruns_queued\x18\x05 \x01(\x05\x12\x16\n\x0e\x61pprovals_open\x18\x06 \x01(\x05\x12\x16\n\x0equestions_open\x18\x07 \x01(\x05\x32N\n\x06\x44\x61\x65mon\x12\x44\n\x07GetInfo\x12\x1b.agentctl.v1.GetInfoRequest\x1a\x1c.agentctl.v1.GetInfoResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x61gentctl/v1/daemon.proto\x12\x0b\x61gentctl.v1\"\x10\n\x0eGetInfoRequest\"\xe0\x02\n\x0fGetInfoResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x12\n\njournal_id\x18\x02 \x01(\t\x12\x10\n\x08head_seq\x18\x03 \x01(\x03\x12\x13\n\x0bhead_cursor\x18\x04 \x01(\t\x12#\n\x06\x63ounts\x18\x05 \x01(\x0b\x32\x13.agentctl.v1.Counts\x12\x10\n\x08\x64\x61ta_dir\x18\x06 \x01(\t\x12\x11\n\taddresses\x18\x07 \x03(\t\x12\x12\n\nstarted_at\x18\x08 \x01(\x03\x12\x0b\n\x03pid\x18\t \x01(\x05\x12<\n\x08settings\x18\n \x03(\x0b\x32*.agentctl.v1.GetInfoResponse.SettingsEntry\x12\x14\n\x0c\x63\x61pabilities\x18\x0b \x03(\t\x12\x11\n\tdisk_full\x18\x0c \x01(\x08\x1a/\n\rSettingsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x9c\x01\n\x06\x43ounts\x12\x0e\n\x06\x61gents\x18\x01 \x01(\x05\x12\x15\n\rsessions_open\x18\x02 \x01(\x05\x12\x10\n\x08sessions\x18\x03 \x01(\x05\x12\x14\n\x0cruns_running\x18\x04 \x01(\x05\x12\x13\n\x0bruns_queued\x18\x05 \x01(\x05\x12\x16\n\x0e\x61pprovals_open\x18\x06 \x01(\x05\x12\x16\n\x0equestions_open\x18\x07 \x01(\x05\x32N\n\x06\x44\x61\x65mon\x12\x44\n\x07GetInfo\x12\x1b.agentctl.v1.GetInfoRequest\x1a\x1c.agentctl.v1.GetInfoResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,11 +37,11 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETINFOREQUEST']._serialized_start=41
   _globals['_GETINFOREQUEST']._serialized_end=57
   _globals['_GETINFORESPONSE']._serialized_start=60
-  _globals['_GETINFORESPONSE']._serialized_end=393
-  _globals['_GETINFORESPONSE_SETTINGSENTRY']._serialized_start=346
-  _globals['_GETINFORESPONSE_SETTINGSENTRY']._serialized_end=393
-  _globals['_COUNTS']._serialized_start=396
-  _globals['_COUNTS']._serialized_end=552
-  _globals['_DAEMON']._serialized_start=554
-  _globals['_DAEMON']._serialized_end=632
+  _globals['_GETINFORESPONSE']._serialized_end=412
+  _globals['_GETINFORESPONSE_SETTINGSENTRY']._serialized_start=365
+  _globals['_GETINFORESPONSE_SETTINGSENTRY']._serialized_end=412
+  _globals['_COUNTS']._serialized_start=415
+  _globals['_COUNTS']._serialized_end=571
+  _globals['_DAEMON']._serialized_start=573
+  _globals['_DAEMON']._serialized_end=651
 # @@protoc_insertion_point(module_scope)

@@ -58,6 +58,7 @@ class GetInfoResponse(google.protobuf.message.Message):
     PID_FIELD_NUMBER: builtins.int
     SETTINGS_FIELD_NUMBER: builtins.int
     CAPABILITIES_FIELD_NUMBER: builtins.int
+    DISK_FULL_FIELD_NUMBER: builtins.int
     version: builtins.str
     """Version of agentctl."""
     journal_id: builtins.str
@@ -72,6 +73,8 @@ class GetInfoResponse(google.protobuf.message.Message):
     """Unix ms."""
     pid: builtins.int
     """Its process id."""
+    disk_full: builtins.bool
+    """True while nothing new is taken in because the journal's disk is full (DISK_FULL)."""
     @property
     def counts(self) -> global___Counts:
         """How much there is."""
@@ -102,9 +105,10 @@ class GetInfoResponse(google.protobuf.message.Message):
         pid: builtins.int = ...,
         settings: collections.abc.Mapping[builtins.str, builtins.str] | None = ...,
         capabilities: collections.abc.Iterable[builtins.str] | None = ...,
+        disk_full: builtins.bool = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["counts", b"counts"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["addresses", b"addresses", "capabilities", b"capabilities", "counts", b"counts", "data_dir", b"data_dir", "head_cursor", b"head_cursor", "head_seq", b"head_seq", "journal_id", b"journal_id", "pid", b"pid", "settings", b"settings", "started_at", b"started_at", "version", b"version"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["addresses", b"addresses", "capabilities", b"capabilities", "counts", b"counts", "data_dir", b"data_dir", "disk_full", b"disk_full", "head_cursor", b"head_cursor", "head_seq", b"head_seq", "journal_id", b"journal_id", "pid", b"pid", "settings", b"settings", "started_at", b"started_at", "version", b"version"]) -> None: ...
 
 global___GetInfoResponse = GetInfoResponse
 

@@ -98,6 +98,27 @@ def test_status_says_where_the_daemon_is_and_what_it_holds(
     assert "1 running · 1 of 3 sessions open" in text
 
 
+def test_status_and_doctor_say_that_the_disk_is_full(with_daemon: Cli, running: FakeDaemon) -> None:
+    running.answers |= {
+        "Daemon/GetInfo": lambda request: v1.GetInfoResponse(disk_full=True),
+        "Registry/List": lambda request: v1.ListEntriesResponse(),
+        "Registry/Discover": lambda request: v1.DiscoverResponse(),
+        "Registry/Validate": lambda request: v1.ValidateResponse(),
+    }
+    assert "the disk is full: free some space" in with_daemon("status").out
+    done = with_daemon("doctor")
+    assert done.code == 1
+    assert done.out.splitlines()[0].split()[:2] == ["daemon", "problem"]
+
+
+def test_approvals_of_several_pages_are_all_listed(with_daemon: Cli, running: FakeDaemon) -> None:
+    pages = {"": "more", "more": ""}
+    running.answers["Approvals/List"] = lambda request: v1.ListApprovalsResponse(
+        approvals=[an_approval()], next_page_token=pages[request.page_token]
+    )
+    assert len(rows(with_daemon("approvals", "--json").out)) == 2
+
+
 def test_approvals_lists_what_is_asked(with_daemon: Cli, running: FakeDaemon) -> None:
     _, row = with_daemon("approvals").out.splitlines()
     assert row.split()[0] == APPROVAL and row.endswith("execute  rm -rf build")
@@ -292,9 +313,11 @@ def test_runs_show_names_the_run(with_daemon: Cli, daemon: FakeDaemon) -> None:
     text = v1.ContentBlock(type=v1.ContentType.CONTENT_TYPE_TEXT, text="fix it")
     run = v1.Run(run_id=RUN, session_id=SESSION, prompt=[text])
     run.state = v1.RunState.RUN_STATE_FAILED
+    run.created_at = 1_764_500_000_000
     daemon.answers["Runs/Get"] = lambda request: run
     daemon.answers["Runs/List"] = lambda request: v1.ListRunsResponse(runs=[run])
     assert "fix it" in with_daemon("runs", "ls").out
     assert with_daemon("runs", "show", RUN[-6:], "--json").code == 0
-    assert "failed" in with_daemon("runs", "show", RUN).out
+    shown = with_daemon("runs", "show", RUN).out
+    assert "failed" in shown and "2025-11-30 " in shown and "1764500000000" not in shown
     assert daemon.called("Runs/Get")[0].run_id == RUN

@@ -221,6 +221,7 @@ class FakeCatalog:
 class FakeJournal:
     id: str = "abc123"
     head: int = 41
+    full: bool = False
 
 
 @dataclass

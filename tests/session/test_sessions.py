@@ -1,6 +1,7 @@
 """Making, finding and changing sessions; bad input; the table of moves."""
 
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -44,12 +45,16 @@ async def test_bad_input_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
     async with house(tmp_path) as home:
         file = tmp_path / "file"
         file.touch()
-        cases: list[tuple[str, dict[str, str], str, str]] = [
+        cases: list[tuple[str, dict[str, Any], str, str]] = [
             ("nobody", {}, "AGENT_NOT_FOUND", "nobody"),
             ("off", {}, "AGENT_DISABLED", "off"),
             ("fake", {"workspace": str(tmp_path / "missing")}, "INVALID_PARAMETERS", "not exist"),
             ("fake", {"workspace": str(file)}, "INVALID_PARAMETERS", "is a file"),
             ("fake", {"workspace": "here"}, "INVALID_PARAMETERS", "workspace_root"),
+            ("fake", {"additional_directories": ("/no",)}, "INVALID_PARAMETERS", "/no does not"),
+            ("fake", {"additional_directories": (str(file),)}, "INVALID_PARAMETERS", "is a file"),
+            ("fake", {"environment": "worktree"}, "UNSUPPORTED", 'no environment "worktree"'),
+            ("fake", {"environment": "moon"}, "UNSUPPORTED", "runs local"),
         ]
         for agent, options, reason, says in cases:
             with pytest.raises(AgentctlError, match=says) as refused:

@@ -47,6 +47,7 @@ class DaemonService:
                 if value is not None
             },
             capabilities=self._capabilities,
+            disk_full=self._journal.full,
         )
 
 
