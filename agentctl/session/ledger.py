@@ -275,11 +275,15 @@ class Ledger:
         payload = event.payload
         assert isinstance(payload, ToolCall | ToolUpdate)
         run = self.runs.get(event.run_id or "")
-        if run is None or payload.status is None:
+        if run is None:
             return
         tool = payload.tool_call_id
+        self.requests.tool_paths(payload)
+        if payload.status is None:
+            return
         background = isinstance(payload, ToolUpdate) and payload.background
         if payload.status in FINAL_TOOL or background:
+            self.requests.forget_tool(tool)
             if tool in run.open_tools:
                 run.open_tools.remove(tool)
                 writes.touch(run)
@@ -302,6 +306,8 @@ class Ledger:
         run.stop_reason, run.usage = payload.stop_reason, payload.usage
         run.cost_usd, run.error = payload.cost_usd, payload.error
         run.folded_into = payload.folded_into
+        for tool in run.open_tools:
+            self.requests.forget_tool(tool)
         run.open_tools = []
         writes.touch(run)
         self.settle(writes)

@@ -27,11 +27,12 @@ _READING = frozenset({ToolKind.READ, ToolKind.SEARCH, ToolKind.THINK, ToolKind.T
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where and when a request is asked: what a rule can name beside the request itself."""
+    """What a rule can name beside the request itself; `paths` are those that its tool has told."""
 
     entry_id: str
     workspace: str
     now: int
+    paths: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +73,16 @@ def rule_for(request: PermissionRequest, rule_id: str) -> Rule:
     return Rule(rule_id, request.tool_kind, command, "" if command else path, Policy.ALLOW)
 
 
-def paths_of(request: PermissionRequest, workspace: str) -> set[str]:
-    """Every path that a request names, absolute: its file, and those in the heads of its diff."""
-    details = request.details
-    if details is None:
-        return set()
-    told = [details.file] if details.file else []
-    lines = (details.diff or "").split("\n")
+def paths_of(request: PermissionRequest, place: Place) -> set[str]:
+    """Every path that a request is for, absolute: its file, its tool's, and those of its diff."""
+    diff = (request.details.diff or "") if request.details else ""
+    told = [*place.paths, subject(request)[1]]
+    lines = diff.split("\n")
     for before, after in pairwise(lines):
         if before.startswith("--- ") and after.startswith("+++ "):
             told += [before[4:].removeprefix("a/"), after[4:].removeprefix("b/")]
     named = {path.partition("\t")[0].strip() for path in told} - {"", "/dev/null"}
-    return {absolute(path, workspace) for path in named}
+    return {absolute(path, place.workspace) for path in named}
 
 
 def applies(rule: Rule, place: Place) -> bool:
@@ -112,7 +111,7 @@ def _fits_paths(rule: Rule, request: PermissionRequest, place: Place) -> bool:
     found = [
         (not wanted or wanted == path)
         and (not rule.path_pattern or fits_path(rule.path_pattern, path))
-        for path in paths_of(request, place.workspace)
+        for path in paths_of(request, place)
     ]
     # Leave for one file of a patch is no leave for the rest; a refusal of one refuses it all.
     return bool(found) and (all(found) if rule.decision is Policy.ALLOW else any(found))

@@ -14,6 +14,8 @@ from agentctl.core.events import (
     PermissionResolved,
     QuestionRequest,
     QuestionResolved,
+    ToolCall,
+    ToolUpdate,
 )
 from agentctl.core.turns import Turns
 from agentctl.core.words import DecidedBy, Decision, QuestionOutcome
@@ -57,6 +59,7 @@ class Requests:
         self._books = books
         self._approval_ms = approval_ms
         self._standing = standing
+        self._paths: dict[str, set[str]] = {}
 
     def open_now(self) -> Open | None:
         """What the agent waits for; None when it waits for nothing."""
@@ -132,6 +135,15 @@ class Requests:
             answer = QuestionAnswer(QuestionOutcome.CANCELLED)
             self.resolve_question(question_id, answer, DecidedBy.CLIENT, writes)
 
+    def tool_paths(self, tool: ToolCall | ToolUpdate) -> None:
+        """What a tool that is under way will touch: a request may name only one file of it."""
+        told = {*(tool.paths or ()), *(place.path for place in tool.locations or ())}
+        if told:
+            self._paths.setdefault(tool.tool_call_id, set()).update(told)
+
+    def forget_tool(self, tool: str) -> None:
+        self._paths.pop(tool, None)
+
     def on_permission(self, event: Event, writes: Writes) -> None:
         request = event.payload
         assert isinstance(request, PermissionRequest)
@@ -151,7 +163,12 @@ class Requests:
             request,
             record.policy,
             self._standing.behind(record.rules),
-            Place(record.spec.entry_id, record.spec.workspace, writes.now),
+            Place(
+                record.spec.entry_id,
+                record.spec.workspace,
+                writes.now,
+                frozenset(self._paths.get(request.tool_call_id or "", ())),
+            ),
             in_run=event.run_id is not None,
         )
         if self.over or event.run_id in self.cancelling:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from agentctl.core.errors import AgentctlError, Exhausted, Invalid, NotFound
-from agentctl.core.events import PermissionRequest, PermissionResolved
+from agentctl.core.events import PermissionRequest, PermissionResolved, ToolCall, ToolUpdate
 from agentctl.core.parts import PermissionDetails
 from agentctl.core.spec import Rule
-from agentctl.core.words import DecidedBy, Decision, Policy, ToolKind
+from agentctl.core.words import DecidedBy, Decision, Policy, ToolKind, ToolStatus
 from agentctl.session.ids import now_ms
 from agentctl.session.permissions import Place, check_rule, decide, matches
 from agentctl.session.records import Respond
@@ -79,6 +79,14 @@ def test_leave_for_one_file_of_a_patch_is_none_for_the_rest() -> None:
     assert matches(rule(path_pattern="/w/**"), patch, PLACE)
     only = asked(file="src/x.py", diff=EDITED)
     assert matches(rule(path_pattern="/w/src/**"), only, PLACE)
+
+
+def test_what_the_tool_has_told_counts_where_the_request_names_one_file() -> None:
+    place = dataclasses.replace(PLACE, paths=frozenset({"/w/src/x.py", ".git/config"}))
+    one = asked(file="/w/src/x.py")
+    assert matches(rule(path_pattern="/w/src/**"), one, PLACE)
+    assert not matches(rule(path_pattern="/w/src/**"), one, place)
+    assert matches(rule(DENY_RULE, path_pattern="/**/.git/**"), one, place)
 
 
 def test_the_first_rule_that_fits_decides_and_a_denial_beats_nothing() -> None:
@@ -151,6 +159,25 @@ async def test_a_standing_rule_decides_in_every_session_behind_its_own(tmp_path:
         await home.manager.delete_rule("", made.rule_id)
         await agent.ask("r3", command="npm test")
         assert (await home.approval()).decision is None
+
+
+@pytest.mark.anyio
+async def test_a_request_for_one_file_of_a_tool_is_held_against_all_of_them(
+    tmp_path: Path,
+) -> None:
+    async with house(tmp_path) as home:
+        await home.manager.put_rule("", rule(DENY_RULE, path_pattern="/**/.git/**"))
+        _, run, agent = await home.running(policy=Policy.ALLOW)
+        await agent.say(ToolCall("tool-r1", kind=ToolKind.EDIT, paths=["a.py"]))
+        await agent.say(ToolUpdate("tool-r1", paths=["a.py", ".git/config"]))
+        await agent.ask("r1", command="", file="a.py")
+        await agent.say(ToolUpdate("tool-r1", ToolStatus.FAILED))
+        await agent.ask("r2", command="", file="b.py")
+        await home.until(lambda: len(home.of(PermissionResolved, run.id)) == 2)
+        first, second = home.of(PermissionResolved, run.id)
+        assert (first.decision, first.by) == (Decision.DENIED, DecidedBy.RULE)
+        assert (second.decision, second.by) == (Decision.APPROVED, DecidedBy.POLICY)
+        await agent.end()
 
 
 @pytest.mark.anyio
