@@ -1,17 +1,21 @@
 """The event stream as it travels: bytes as they were stored, at the pace of each subscriber."""
 
 from collections.abc import AsyncGenerator
+from typing import Any, cast
 
 import anyio
+import grpc.aio
 import pytest
 
 from agentctl import v1
 from agentctl.core.errors import Invalid
 from agentctl.core.events import Event, MessageChunk
 from agentctl.core.words import EventType
+from agentctl.rpc.calls import Calls
 from agentctl.rpc.convert import encode_frame
+from agentctl.rpc.services.events import EventsService
 from agentctl.session.hub import Batch, Gap, Query
-from tests.rpc.fakes import House, house
+from tests.rpc.fakes import FakeHub, House, house
 
 pytestmark = pytest.mark.anyio
 
@@ -124,3 +128,13 @@ async def test_a_slow_subscriber_holds_up_only_itself_and_loses_nothing() -> Non
     async with house() as rooms:
         with anyio.fail_after(60):
             assert await read_slowly(rooms, total) == list(range(1, total + 1))
+
+
+async def test_a_subscriber_that_dies_in_mid_batch_is_no_error_of_the_daemon() -> None:
+    class Dead:
+        async def write(self, data: bytes) -> None:
+            raise grpc.aio.InternalError('Failed "execute_batch"')
+
+    hub = FakeHub()
+    await EventsService(hub, Calls()).subscribe(v1.SubscribeRequest(), cast(Any, Dead()))
+    assert hub.closed == 1

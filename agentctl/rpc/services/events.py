@@ -1,6 +1,9 @@
 """Owns Events.Subscribe: the hub's bytes go out as they are, with the batch's own fields behind."""
 
+import logging
 from contextlib import aclosing
+
+import grpc.aio
 
 from agentctl import v1
 from agentctl.core.words import EventType
@@ -9,6 +12,8 @@ from agentctl.rpc.convert import encode_tail
 from agentctl.rpc.enums import word
 from agentctl.rpc.ports import HubApi
 from agentctl.session.hub import Batch, Query
+
+logger = logging.getLogger(__name__)
 
 
 class EventsService:
@@ -25,7 +30,12 @@ class EventsService:
     async def _pump(self, query: Query, context: Context) -> None:
         async with aclosing(self._hub.subscribe(query)) as batches:
             async for batch in batches:
-                await context.write(batch_bytes(batch))
+                try:
+                    await context.write(batch_bytes(batch))
+                except grpc.aio.InternalError as error:
+                    # What grpc says of a caller who left in the middle of a batch: no fault of ours.
+                    logger.debug("a subscriber left: %s", error)
+                    return
 
 
 def query_of(request: v1.SubscribeRequest) -> Query:
