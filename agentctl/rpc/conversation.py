@@ -60,7 +60,8 @@ class Item:
         return int(self.event.message.role) if self.kind == "message" else 0
 
     def say(self, text: str) -> None:
-        self._pieces.append(text)
+        if text:
+            self._pieces.append(text)
 
     def settle(self) -> None:
         """Puts the pieces of text that came into the event."""

@@ -60,7 +60,7 @@ class Cut:
     @property
     def stats(self) -> v1.EntryStats:
         runs = self.tallied.values()
-        active = self.record.state in tally.ACTIVE
+        active = int(self.record.state in tally.ACTIVE)
         return entry_stats(self.record.spec.entry_id, runs, sessions=1, active=active)
 
     @property
