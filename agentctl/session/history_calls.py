@@ -6,10 +6,11 @@ It refuses to know how an agent keeps its history; what an agent cannot is answe
 from collections.abc import Sequence
 
 from agentctl.core.adapter import HistoryConnection, HistoryPage
-from agentctl.core.errors import AgentctlError, Refused, Unsupported
+from agentctl.core.errors import AgentctlError, AgentFailed, Refused, Unsupported
 from agentctl.core.ids import NativeSessionId
 from agentctl.core.parts import McpServerState
 from agentctl.core.spec import PromptSpec
+from agentctl.core.words import AgentState
 from agentctl.session.records import CreateRun, RunCreated, SessionRecord
 from agentctl.session.run_calls import RunCalls
 from agentctl.session.session import Session
@@ -27,15 +28,20 @@ class HistoryCalls(RunCalls):
 
         Raises:
             NotFound: there is no such session.
-            Unsupported: the agent keeps no history, or the session is closed.
+            Unsupported: the agent keeps no history or cannot be asked, or the session is closed.
         """
         try:
             session = await self.open_session(session_id)
         except Refused:
             raise Unsupported(f"session {session_id} is closed: its agent is not asked.") from None
-        if session.agent is None and not self._remembers(session):
-            raise Unsupported(f"{session.record.spec.entry_id} keeps no history to ask for.")
-        session, history = await self._history(session_id, "show its history")
+        agent, name = session.agent, session.record.spec.entry_id
+        live = agent is not None and agent.record.state is AgentState.READY
+        if not live and not self._remembers(session):
+            raise Unsupported(f"{name} keeps no history to ask for.")
+        try:
+            session, history = await self._history(session_id, "show its history")
+        except (AgentFailed, Refused) as error:
+            raise Unsupported(f"{name} cannot be asked: {error.message}") from error
         native = NativeSessionId(session.record.native_session_id)
         return session.record, await history.messages(native, limit=limit, before=before)
 
