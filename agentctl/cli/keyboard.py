@@ -2,6 +2,7 @@
 
 import codecs
 import os
+import signal
 import sys
 import termios
 import tty
@@ -28,11 +29,21 @@ def usable() -> bool:
 @contextmanager
 def keys_alone(fd: int) -> Generator[None]:
     """Hands over each key at once and shows none; Ctrl-C stays a signal. Restored at the end."""
-    before = termios.tcgetattr(fd)
-    try:
+
+    def take(*_: object) -> None:
+        with suppress(OSError, termios.error):
+            if os.tcgetpgrp(fd) != os.getpgrp():  # in the background this would stop the program
+                return
         tty.setcbreak(fd, termios.TCSANOW)
+
+    before = termios.tcgetattr(fd)
+    # A shell that brings a stopped program back with `fg` has set the terminal as it was before.
+    heard = signal.signal(signal.SIGCONT, take)
+    try:
+        take()
         yield
     finally:
+        signal.signal(signal.SIGCONT, heard)
         termios.tcsetattr(fd, termios.TCSANOW, before)
 
 
