@@ -57,4 +57,7 @@ def _tokens(stats: v1.EntryStats | v1.ModelStats) -> str:
 
 
 def _cost(stats: v1.EntryStats | v1.ModelStats) -> str:
-    return f"${stats.cost_usd:.2f}" if stats.HasField("cost_usd") else NONE
+    if not stats.HasField("cost_usd"):
+        return NONE
+    # Cents would show many a session as free.
+    return f"${stats.cost_usd:.{4 if stats.cost_usd < 0.1 else 2}f}"
