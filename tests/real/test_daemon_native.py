@@ -142,6 +142,8 @@ async def test_a_killed_agent_leaves_no_shell_and_its_session_is_resumed_and_for
     run = await served.begin(session, background(served.entry, "HANG"))
     await allow(served, run)
     await began(served)
+    # The agents write their history behind the turn; the model's next request comes after the call.
+    await served.model.wait_for(lambda turns: len(turns) == 3)
     kill_agents(served, AGENTS[served.entry].process)
     turn = await served.ended(run)
     assert (turn.outcome, turn.error) == ("failed", "AGENT_EXITED")
@@ -187,6 +189,7 @@ async def test_a_killed_daemon_leaves_nothing_and_the_session_is_resumed(served:
     run = await served.begin(session, background(served.entry, "HANG"))
     await allow(served, run)
     await began(served)
+    await served.model.wait_for(lambda turns: len(turns) == 3)
     await served.restart(kill=True, meanwhile=lambda: None)
     turn = await served.ended(run)
     assert (turn.outcome, turn.error) == ("failed", "DAEMON_RESTARTED")
