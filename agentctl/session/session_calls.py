@@ -14,7 +14,7 @@ import orjson
 from agentctl.core.adapter import Feature
 from agentctl.core.errors import AgentctlError, Conflict, Exhausted, Invalid, NotFound, Unsupported
 from agentctl.core.ids import NativeSessionId
-from agentctl.core.spec import SessionSpec
+from agentctl.core.spec import Entry, SessionSpec
 from agentctl.core.words import SessionChange, SessionState
 from agentctl.journal.store import Doc
 from agentctl.session.base import lasting
@@ -51,6 +51,14 @@ class SessionCalls(SessionReads):
                 reason="SESSION_LIMIT",
             )
 
+    async def _refuse_unstartable(self, entry: Entry, spec: SessionSpec, *, rules: bool) -> None:
+        """A missing program or variable is an error of the call, not of a session that it made."""
+        entries = self.deps.entries
+        attached = entries.attached(entry, spec)
+        await anyio.to_thread.run_sync(
+            lambda: entries.prepare(attached, spec, policy=spec.policy, rules=rules)
+        )
+
     async def _new_session(
         self, request: CreateSession, *, native: str = "", made_at: int | None = None
     ) -> Session:
@@ -65,6 +73,8 @@ class SessionCalls(SessionReads):
             entry_id=entry.id,
             workspace=await self._workspace(spec.workspace, spec.additional_directories),
         )
+        if not agent_id:
+            await self._refuse_unstartable(entry, spec, rules=bool(request.rules))
         now = now_ms()
         record = SessionRecord(
             id=mint("session"),

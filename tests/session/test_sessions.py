@@ -64,15 +64,27 @@ async def test_bad_input_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
         assert await home.manager.list_sessions(SessionFilter()) == ([], "")
 
 
-async def test_what_the_registry_cannot_start_fails_the_session_with_its_reason(
+async def test_what_the_registry_cannot_start_is_refused_at_once_and_leaves_nothing(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as home:
         home.entries.fails = Refused("set FAKE_KEY first", reason="AGENT_NOT_INSTALLED")
-        record = await home.create()
         with pytest.raises(Refused, match="FAKE_KEY"):
-            await home.manager.wait_ready(record.id, None)
-        assert record.state is SessionState.FAILED and home.protocol.entered == 0
+            await home.create()
+        assert home.manager.sessions == {} and home.protocol.entered == 0
+
+
+async def test_what_the_registry_can_no_longer_start_fails_the_resume_with_its_reason(
+    tmp_path: Path,
+) -> None:
+    async with house(tmp_path) as home:
+        record = await home.create()
+        await home.manager.wait_ready(record.id, None)
+        await home.manager.close_session(record.id)
+        home.entries.fails = Refused("set FAKE_KEY first", reason="AGENT_NOT_INSTALLED")
+        with pytest.raises(Refused, match="FAKE_KEY"):
+            await home.manager.resume_session(record.id)
+        assert (await home.manager.get_session(record.id)).state is SessionState.FAILED
 
 
 async def test_a_relative_workspace_lies_under_the_root_that_is_set(tmp_path: Path) -> None:
