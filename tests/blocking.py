@@ -53,7 +53,9 @@ def _nearest(frame: FrameType | None) -> str | None:
     """The file of the nearest frame of ours, unless an import or a thread's work is nearer."""
     while frame is not None:
         name = frame.f_code.co_filename
-        if "importlib" in name or name.endswith(("linecache.py", "asyncio/unix_events.py", "tests/blocking.py")):
+        if "importlib" in name or name.endswith(
+            ("linecache.py", "asyncio/unix_events.py", "tests/blocking.py")
+        ):
             return None
         if name.startswith(OURS):
             return None if _called_by_a_test(frame) else name
