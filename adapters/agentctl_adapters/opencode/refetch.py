@@ -4,12 +4,12 @@ In that order, so that what was said meanwhile is told before its turn ends; the
 difference. A server that lacks one of these routes is asked for the others.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 import anyio
 
 from agentctl.core.errors import AgentctlError
-from agentctl_adapters.opencode.client import Api
+from agentctl_adapters.opencode.client import Answer, Api, Call
 from agentctl_adapters.opencode.link import ServerLink
 from agentctl_adapters.opencode.roster import Roster
 from agentctl_adapters.opencode.shapes import as_object, status_of
@@ -54,13 +54,16 @@ class Refetch:
             await self._states(directory, [])
             await self._link.deliver()
 
-    async def _look(self, sessions: Sequence[str], directories: Iterable[str]) -> bool:
+    async def _look(self, sessions: Sequence[str], directories: Collection[str]) -> bool:
         async with self._link.turn:
             before = self._link.told
+            # Read before the messages and told after them: a request that is listed now has its tool
+            # in what is read next, so that no card overtakes the calls before it.
+            listed = [each for directory in directories for each in await self._listed(directory)]
             for native in sessions:
                 await self._messages(native)
-            for directory in directories:
-                await self._ask(directory)
+            for call, answer in listed:
+                self._api.tell(call, answer)
             for native in sessions:
                 await self._get(f"/session/{native}/todo", self._roster.directory_of(native))
             for directory in directories:
@@ -98,6 +101,19 @@ class Refetch:
     def _unfinished(self, native: str) -> bool:
         turn = self._book.book.view(native).turn
         return turn is not None and (turn.last is None or not turn.last.completed)
+
+    async def _listed(self, directory: str) -> list[tuple[Call, Answer]]:
+        """The open requests of a directory, not yet told."""
+        found: list[tuple[Call, Answer]] = []
+        for path in ("/permission", "/question"):
+            call = self._api.open("GET", path, directory=directory, quiet=True)
+            try:
+                answer = await self._api.send(call, REFETCH_TIMEOUT_S)
+            except AgentctlError:
+                continue
+            self._roster.learn(answer.body if answer.ok else None)
+            found.append((call, answer))
+        return found
 
     async def _ask(self, directory: str) -> None:
         self._roster.learn(await self._get("/permission", directory))
