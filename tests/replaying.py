@@ -99,7 +99,7 @@ class Acp:
         return self.hear(id=request, error=error)
 
     def session(self, name: str = "s", **offers: Any) -> list[Event]:
-        request = self.ask("session/new", cwd="/work", mcpServers=[])
+        request = self.ask("session/new", cwd="/code", mcpServers=[])
         return self.answer(request, {"sessionId": name, **offers})
 
     def prompt(self, text: str = "hi", session: str = "s") -> int:

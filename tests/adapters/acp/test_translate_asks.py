@@ -165,17 +165,17 @@ def test_geminis_own_tools_around_planning_are_asked_as_what_they_are(
 
 def test_an_edit_is_asked_with_its_file_and_diff() -> None:
     acp, _ = prompted()
-    change = {"type": "diff", "path": "/work/a", "oldText": "x\n", "newText": "y\n"}
+    change = {"type": "diff", "path": "/code/a", "oldText": "x\n", "newText": "y\n"}
     call = {**CALL, "kind": "edit", "content": [change], "rawInput": {"description": "why"}}
     request = one(acp.permission(0, call), PermissionRequest)
-    assert (request.details.file, request.details.reason) == ("/work/a", "why")
+    assert (request.details.file, request.details.reason) == ("/code/a", "why")
     assert request.details.diff.endswith("-x\n+y\n")
     assert request.reusable
 
 
 def test_what_a_request_leaves_out_its_tool_has_told() -> None:
     acp, _ = prompted()
-    told = {"command": "rm x", "cwd": "/work"}
+    told = {"command": "rm x", "cwd": "/code"}
     acp.update("tool_call", toolCallId="c", title="Remove", kind="execute", rawInput=told)
     request = one(acp.permission(0, {"toolCallId": "c"}), PermissionRequest)
     assert (request.title, request.tool_kind) == ("Remove", ToolKind.EXECUTE)

@@ -100,7 +100,7 @@ def history(acp: Acp, session: str) -> None:
 @pytest.mark.parametrize("answer_first", [False, True])
 def test_history_of_a_loaded_session_is_not_told_but_its_mode_is(answer_first: bool) -> None:
     acp = Acp()
-    load = acp.ask("session/load", sessionId="s", cwd="/work", mcpServers=[])
+    load = acp.ask("session/load", sessionId="s", cwd="/code", mcpServers=[])
     if answer_first:
         acp.answer(load, {})
         history(acp, "s")
@@ -119,7 +119,7 @@ def test_history_of_a_loaded_session_is_not_told_but_its_mode_is(answer_first: b
 @pytest.mark.proves("M5")
 def test_history_of_a_fork_is_not_told_while_its_parent_goes_on() -> None:
     acp, _ = prompted()
-    fork = acp.ask("session/fork", sessionId="s", cwd="/work", mcpServers=[])
+    fork = acp.ask("session/fork", sessionId="s", cwd="/code", mcpServers=[])
     history(acp, "forked")
     acp.answer(fork, {"sessionId": "forked"})
     acp.text("parent")
@@ -167,7 +167,7 @@ def test_copilots_retries_are_rate_limits_with_their_attempt() -> None:
     for _ in range(2):
         acp.text("Info: Request failed due to a transient API error. Retrying...")
     assert [limit.attempt for limit in payloads(acp.events, RateLimit)] == [1, 2]
-    assert one(acp.text("Info: /work/a.txt"), Log).stream is LogStream.NOTE
+    assert one(acp.text("Info: /code/a.txt"), Log).stream is LogStream.NOTE
     assert texts(acp) == []
 
 

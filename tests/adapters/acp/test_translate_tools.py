@@ -29,23 +29,23 @@ def text(words: str) -> list[dict[str, Any]]:
     return [{"type": "content", "content": {"type": "text", "text": words}}]
 
 
-def diff(old: str | None, new: str, path: str = "/work/a", **meta: str) -> dict[str, Any]:
+def diff(old: str | None, new: str, path: str = "/code/a", **meta: str) -> dict[str, Any]:
     item: dict[str, Any] = {"type": "diff", "path": path, "oldText": old, "newText": new}
     return {**item, "_meta": meta} if meta else item
 
 
 def test_a_call_tells_its_command_input_and_places() -> None:
     acp = prompted()
-    told = {"command": "ls", "cwd": "/work"}
+    told = {"command": "ls", "cwd": "/code"}
     card = one(
         call(acp, kind="execute", title="List", status="in_progress", rawInput=told), ToolCall
     )
     assert (card.kind, card.status, card.command) == (ToolKind.EXECUTE, ToolStatus.RUNNING, "ls")
-    assert card.input_json == b'{"command":"ls","cwd":"/work"}'
-    places = [{"path": "/work/a.py", "line": 3}]
+    assert card.input_json == b'{"command":"ls","cwd":"/code"}'
+    places = [{"path": "/code/a.py", "line": 3}]
     card = one(acp.update("tool_call", toolCallId="d", kind="read", locations=places), ToolCall)
-    assert [(p.path, p.line) for p in card.locations] == [("/work/a.py", 3)]
-    assert card.paths == ["/work/a.py"]
+    assert [(p.path, p.line) for p in card.locations] == [("/code/a.py", 3)]
+    assert card.paths == ["/code/a.py"]
 
 
 @pytest.mark.parametrize(
@@ -165,9 +165,9 @@ def test_a_file_change_is_told_once_after_its_tool_is_done() -> None:
     events = update(acp, status="completed", content=[diff("a\nb\n", "a\nc\nd\n")])
     events += update(acp, status="completed", content=[diff("a\nb\n", "a\nc\nd\n")])
     change = one(events, FileChange)
-    assert (change.path, change.change, change.tool_call_id) == ("/work/a", ChangeKind.MODIFY, "c")
+    assert (change.path, change.change, change.tool_call_id) == ("/code/a", ChangeKind.MODIFY, "c")
     assert (change.additions, change.deletions) == (2, 1)
-    assert change.diff == "--- /work/a\n+++ /work/a\n@@ -1,2 +1,3 @@\n a\n-b\n+c\n+d\n"
+    assert change.diff == "--- /code/a\n+++ /code/a\n@@ -1,2 +1,3 @@\n a\n-b\n+c\n+d\n"
     assert isinstance(events[0].payload, ToolUpdate)
 
 
@@ -202,13 +202,13 @@ def test_a_failed_or_denied_edit_changed_nothing() -> None:
 def test_a_relative_path_is_of_the_sessions_directory() -> None:
     acp = prompted()
     call(acp, kind="edit", content=[diff("a", "b", "sub/x.txt")])
-    assert one(update(acp, status="completed"), FileChange).path == "/work/sub/x.txt"
+    assert one(update(acp, status="completed"), FileChange).path == "/code/sub/x.txt"
 
 
 def test_the_agents_own_diff_counts_more_than_a_fragment() -> None:
     acp = prompted("OpenCode")
     call(acp, kind="edit", title="edit")
-    real = {"file": "/work/a", "patch": "@@ -7 +7 @@\n-b\n+c\n", "additions": 1, "deletions": 1}
+    real = {"file": "/code/a", "patch": "@@ -7 +7 @@\n-b\n+c\n", "additions": 1, "deletions": 1}
     raw = {"output": "ok", "metadata": {"filediff": real}}
     events = update(acp, status="completed", content=[diff("b", "c")], rawOutput=raw)
     assert one(events, FileChange).diff == real["patch"]

@@ -223,7 +223,7 @@ def test_the_cost_of_a_run_is_what_it_added_to_its_session() -> None:
 
 def test_the_cost_before_a_load_is_not_known_and_not_invented() -> None:
     acp = Acp()
-    acp.answer(acp.ask("session/load", sessionId="s", cwd="/work"), {})
+    acp.answer(acp.ask("session/load", sessionId="s", cwd="/code"), {})
     run = acp.prompt()
     acp.update("usage_update", used=1, size=2, cost={"amount": 3.0, "currency": "USD"})
     assert complete(acp.end(run)).cost_usd is None
@@ -297,7 +297,7 @@ def test_a_session_tells_its_mcp_servers_and_what_a_prompt_may_hold() -> None:
     acp = Acp()
     able = {"promptCapabilities": {"image": True}}
     acp.answer(acp.ask("initialize"), {"agentCapabilities": able})
-    request = acp.ask("session/new", cwd="/work", mcpServers=[{"name": "docs"}])
+    request = acp.ask("session/new", cwd="/code", mcpServers=[{"name": "docs"}])
     told = one(acp.answer(request, {"sessionId": "s"}), SessionOptions)
     assert told.mcp_servers == [McpServerState("docs")]
     assert (told.prompt_capabilities.image, told.prompt_capabilities.audio) == (True, False)

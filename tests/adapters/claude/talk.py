@@ -86,7 +86,7 @@ class Talk:
 
     def init(self, *uuids: str, **fields: Any) -> list[Event]:
         named = {"user_message_uuids": list(uuids)} if uuids else {}
-        told = {"model": "m", "apiKeySource": "ANTHROPIC_API_KEY", "cwd": "/work"}
+        told = {"model": "m", "apiKeySource": "ANTHROPIC_API_KEY", "cwd": "/code"}
         return self.system("init", **{**told, **self._init, **named, **fields})
 
     def begin(self, words: str = "hi") -> str:

@@ -176,10 +176,10 @@ def test_an_edit_tells_its_change_with_the_agents_own_diff() -> None:
     hunk = {"oldStart": 1, "oldLines": 2, "newStart": 1, "newLines": 2, "lines": ["-x", "+y", " z"]}
     talk.result(told={"filePath": "a.py", "structuredPatch": [hunk], "originalFile": "x\nz\n"})
     change = one(talk.events, FileChange)
-    assert change.path == "/work/a.py" and (change.additions, change.deletions) == (1, 1)
-    assert change.diff == "--- /work/a.py\n+++ /work/a.py\n@@ -1,2 +1,2 @@\n-x\n+y\n z\n"
-    talk.tool("t2", "Write", file_path="/work/b.py", content="new\n")
-    made = {"type": "create", "filePath": "/work/b.py", "content": "new\n", "originalFile": None}
+    assert change.path == "/code/a.py" and (change.additions, change.deletions) == (1, 1)
+    assert change.diff == "--- /code/a.py\n+++ /code/a.py\n@@ -1,2 +1,2 @@\n-x\n+y\n z\n"
+    talk.tool("t2", "Write", file_path="/code/b.py", content="new\n")
+    made = {"type": "create", "filePath": "/code/b.py", "content": "new\n", "originalFile": None}
     talk.result("t2", told={**made, "structuredPatch": []})
     assert payloads(talk.events, FileChange)[-1].diff.startswith("--- /dev/null")
 

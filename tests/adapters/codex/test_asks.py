@@ -77,7 +77,7 @@ async def test_a_patch_is_shown_with_its_diff_and_told_once_it_is_applied() -> N
         await seen.until(seen.asked)
         ask = seen.asked()[0]
         assert ask.details is not None
-        assert ask.details.file == "/work/a.txt"
+        assert ask.details.file == "/code/a.txt"
         assert "+hello" in (ask.details.diff or "")
         assert seen.of(FileChange) == []
         await codex.answer_permission(key(ask), YES)

@@ -223,7 +223,7 @@ async def test_a_session_is_opened_with_its_servers_directories_and_effort() -> 
         McpServer("far", transport="http", url="http://x", headers={"K": "v"}),
     )
     async with running(fake(), config={"reasoning_summary": "auto"}) as (codex, seen):
-        asked = spec("/work", mcp_servers=servers, additional_directories=("/more",))
+        asked = spec("/code", mcp_servers=servers, additional_directories=("/more",))
         await codex.new_session(asked)
         config = seen.sent("thread/start")[0]["config"]
         files = {"command": "mcp", "args": ["-v"], "env": {"A": "1"}}
@@ -244,7 +244,7 @@ async def test_a_prompt_carries_images_files_model_and_effort() -> None:
     blocks = (
         ContentBlock(ContentType.TEXT, text="SAY 1"),
         ContentBlock(ContentType.IMAGE, data=b"png", mime_type="image/png"),
-        ContentBlock(ContentType.FILE, path="/work/a.txt"),
+        ContentBlock(ContentType.FILE, path="/code/a.txt"),
     )
     async with running(fake()) as (codex, seen):
         session = await codex.new_session(spec())

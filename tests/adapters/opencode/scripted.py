@@ -70,7 +70,7 @@ class Scripted:
         return self.events[before:]
 
     def session(self, own: str = S, **info: Any) -> None:
-        told = {"id": own, "directory": "/work", "title": "t", "time": {"created": 100}, **info}
+        told = {"id": own, "directory": "/code", "title": "t", "time": {"created": 100}, **info}
         self.answer(self.request("POST", "/session", {}), told)
         self.say("session.created", sessionID=own, info=told)
 

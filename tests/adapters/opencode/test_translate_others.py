@@ -14,7 +14,7 @@ from tests.replaying import payloads
 
 def wrapped(server: Scripted, kind: str, **properties: Any) -> None:
     event = {"id": "evt", "type": kind, "properties": properties}
-    server.frame(Frame("sse", {"directory": "/work", "payload": event}))
+    server.frame(Frame("sse", {"directory": "/code", "payload": event}))
 
 
 def test_events_of_the_global_stream_are_unwrapped_and_their_twins_skipped() -> None:
@@ -28,7 +28,7 @@ def test_events_of_the_global_stream_are_unwrapped_and_their_twins_skipped() -> 
         "type": "sync",
         "syncEvent": {"type": "message.part.updated.1", "data": {}},
     }
-    server.frame(Frame("sse", {"directory": "/work", "payload": twin}))
+    server.frame(Frame("sse", {"directory": "/code", "payload": twin}))
     assert server.texts() == ["a ", "b"]
     assert server.translator.unknown == {}
 

@@ -115,7 +115,7 @@ def test_the_users_words_and_what_the_server_adds_to_them_never_come_back() -> N
 def test_messages_that_a_fork_copied_are_not_told_even_after_the_first_prompt() -> None:
     server = Scripted()
     request = server.request("POST", "/session/ses_0/fork", {})
-    server.answer(request, {"id": "ses_1", "directory": "/work", "time": {"created": 150}})
+    server.answer(request, {"id": "ses_1", "directory": "/code", "time": {"created": 150}})
     server.prompt("go on", message="")
     server.user("msg_old", time={"created": 20})
     server.part("prt_o", "text", "msg_old", text="go on")

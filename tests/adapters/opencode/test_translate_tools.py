@@ -59,13 +59,13 @@ def test_a_call_that_the_server_refused_keeps_its_name_and_failed() -> None:
 def test_an_edit_is_a_file_change_with_its_diff_after_its_tool_is_done() -> None:
     server = Scripted()
     server.begin()
-    source = {"filePath": "/work/a", "oldString": "old", "newString": "new"}
-    diff = {"file": "/work/a", "patch": PATCH, "additions": 1, "deletions": 1}
+    source = {"filePath": "/code/a", "oldString": "old", "newString": "new"}
+    diff = {"file": "/code/a", "patch": PATCH, "additions": 1, "deletions": 1}
     server.tool("c1", "running", "edit", input=source, metadata={"filediff": diff})
     assert payloads(server.events, FileChange) == []
     server.tool("c1", "completed", "edit", input=source, output="ok", metadata={"filediff": diff})
     change = one(server.events, FileChange)
-    assert (change.path, change.diff, change.additions) == ("/work/a", PATCH, 1)
+    assert (change.path, change.diff, change.additions) == ("/code/a", PATCH, 1)
     server.user(summary={"diffs": [{"file": "a", "patch": PATCH, "additions": 1, "deletions": 1}]})
     assert len(payloads(server.events, FileChange)) == 1
 
@@ -75,7 +75,7 @@ def test_a_write_tells_the_diff_of_its_permission_request() -> None:
     server = Scripted()
     server.begin()
     server.part("prt_s", "step-start", snapshot="abc")
-    source = {"filePath": "/work/a", "content": "new"}
+    source = {"filePath": "/code/a", "content": "new"}
     server.tool("c1", "running", "write", input=source)
     tool = {"messageID": "msg_a", "callID": "c1"}
     ask = {"permission": "edit", "patterns": ["a"], "metadata": {"diff": PATCH}, "tool": tool}
@@ -91,7 +91,7 @@ def test_a_write_without_a_diff_waits_for_the_summary_even_past_the_idle() -> No
     server = Scripted()
     server.begin()
     server.part("prt_s", "step-start", snapshot="abc")
-    source = {"filePath": "/work/a", "content": "new\n"}
+    source = {"filePath": "/code/a", "content": "new\n"}
     server.tool("c1", "completed", "write", input=source, metadata={"exists": True})
     assert payloads(server.events, FileChange) == []
     server.done()
@@ -109,7 +109,7 @@ def test_a_change_whose_diff_never_comes_is_told_without_one() -> None:
     server = Scripted()
     server.begin()
     server.part("prt_s", "step-start", snapshot="abc")
-    source = {"filePath": "/work/a", "content": "new\n"}
+    source = {"filePath": "/code/a", "content": "new\n"}
     server.tool("c1", "completed", "write", input=source, metadata={"exists": True})
     server.done()
     server.idle()
@@ -120,7 +120,7 @@ def test_a_change_whose_diff_never_comes_is_told_without_one() -> None:
 def test_a_new_file_is_its_own_diff_and_needs_no_work_tree() -> None:
     server = Scripted()
     server.begin()
-    source = {"filePath": "/work/a", "content": "one\ntwo"}
+    source = {"filePath": "/code/a", "content": "one\ntwo"}
     server.tool("c1", "completed", "write", input=source, metadata={"exists": False})
     change = one(server.events, FileChange)
     assert (change.change, change.additions) == (ChangeKind.CREATE, 2)
@@ -134,22 +134,22 @@ def test_what_a_shell_command_changed_is_told_by_the_summary_once() -> None:
     server.user(summary={"diffs": [told]})
     server.user(summary={"diffs": [told]})
     change = one(server.events, FileChange)
-    assert (change.path, change.change) == ("/work/made", ChangeKind.CREATE)
+    assert (change.path, change.change) == ("/code/made", ChangeKind.CREATE)
 
 
 def test_a_patch_over_several_files_is_one_change_each() -> None:
     server = Scripted()
     server.begin()
     files = [
-        {"filePath": "/work/a", "type": "update", "patch": PATCH},
-        {"filePath": "/work/b", "type": "delete"},
-        {"filePath": "/work/c", "type": "move", "movePath": "/work/d"},
+        {"filePath": "/code/a", "type": "update", "patch": PATCH},
+        {"filePath": "/code/b", "type": "delete"},
+        {"filePath": "/code/c", "type": "move", "movePath": "/code/d"},
     ]
     server.tool("c1", "completed", "apply_patch", input={}, metadata={"files": files})
     told = payloads(server.events, FileChange)
     kinds = [ChangeKind.MODIFY, ChangeKind.DELETE, ChangeKind.RENAME]
     assert [c.change for c in told] == kinds
-    assert (told[2].old_path, told[2].path) == ("/work/c", "/work/d")
+    assert (told[2].old_path, told[2].path) == ("/code/c", "/code/d")
 
 
 def test_todos_are_a_plan_told_once_per_change() -> None:

@@ -371,5 +371,5 @@ def test_a_server_that_is_disposed_ends_what_waited_for_a_second_idle() -> None:
     server.idle()
     server.say("server.instance.disposed", directory="/elsewhere")
     assert server.completes() == []
-    server.say("server.instance.disposed", directory="/work")
+    server.say("server.instance.disposed", directory="/code")
     assert [c.outcome for c in server.completes()] == [Outcome.CANCELLED]

@@ -157,7 +157,7 @@ class Fake:
             self.put(type="command_lifecycle", command_uuid=self.uuid, state="started")
         source = "ANTHROPIC_API_KEY"
         init = {"model": "claude-fake", "permissionMode": self.mode, "apiKeySource": source}
-        self.put(type="system", subtype="init", cwd="/work", **init, **named)
+        self.put(type="system", subtype="init", cwd="/code", **init, **named)
         word, _, rest = words.partition(" ")
         if self.has("noise"):
             for line in ("not json", "[1, 2]", '"text"', "{}", '{"type": 7}', '{"type": "odd"}'):

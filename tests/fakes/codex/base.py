@@ -138,7 +138,7 @@ class Server:
         self.item("completed", thread, turn, **item, status=status, **facts)
 
     def patch(self, thread: str, turn: str, rest: str) -> Iterator[None]:
-        change = {"path": f"/work/{rest}", "kind": {"type": "add"}, "diff": "hello\n"}
+        change = {"path": f"/code/{rest}", "kind": {"type": "add"}, "diff": "hello\n"}
         item: Json = {"type": "fileChange", "id": self.new("call"), "changes": [change]}
         self.item("started", thread, turn, **item, status="inProgress")
         asked = self.ask(
