@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 import anyio
-import platformdirs
 from anyio import to_thread
 from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]  # its stop_event
 
@@ -41,11 +40,6 @@ def packaged_file() -> Path:
     """agents.json of this installation: in the package, or at the top of a checkout."""
     inside = Path(__file__).with_name("agents.json")
     return inside if inside.exists() else Path(__file__).parents[2] / "agents.json"
-
-
-def default_user_file() -> Path:
-    """agents.json in the user's configuration directory; it need not exist."""
-    return platformdirs.user_config_path("agentctl") / "agents.json"
 
 
 class Catalog:

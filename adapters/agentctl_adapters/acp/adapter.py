@@ -18,13 +18,11 @@ from agentctl_adapters.acp.handshake import ClientCapabilities, initialize
 from agentctl_adapters.acp.inbound import Inbound
 from agentctl_adapters.acp.link import Link
 from agentctl_adapters.common.failures import handshake_timeout
-from agentctl_adapters.common.launchers import downloads, take_turn
+from agentctl_adapters.common.launchers import start_deadline_s, take_turn
 from agentctl_adapters.common.starting import not_started, unpacked
 
 # The slowest known agent needs 3 s, ten times that on a busy machine.
 HANDSHAKE_TIMEOUT_S = 60.0
-# A launcher may first download the agent, over a slow line and without a word.
-LAUNCHER_HANDSHAKE_TIMEOUT_S = 600.0
 
 
 @asynccontextmanager
@@ -78,7 +76,7 @@ async def _running(launch: Launch, link: Link, inbound: Inbound) -> AsyncGenerat
 async def _shake_hands(
     launch: Launch, link: Link, connection: AcpConnection, offer: ClientCapabilities
 ) -> None:
-    deadline_s = _deadline_s(launch)
+    deadline_s = start_deadline_s(launch, HANDSHAKE_TIMEOUT_S)
     try:
         with anyio.fail_after(deadline_s):
             await connection.handshake(initialize(launch.client_version, offer))
@@ -89,13 +87,6 @@ async def _shake_hands(
         if link.process is not None:
             await link.process.stop(force=True)
         raise failure from error
-
-
-def _deadline_s(launch: Launch) -> float:
-    asked = launch.entry.protocol_config.get("handshake_timeout_ms")
-    if isinstance(asked, int | float) and asked > 0:
-        return asked / 1000
-    return HANDSHAKE_TIMEOUT_S if downloads(launch.argv) is None else LAUNCHER_HANDSHAKE_TIMEOUT_S
 
 
 def _known_version(launch: Launch) -> str:

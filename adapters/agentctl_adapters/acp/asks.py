@@ -23,10 +23,11 @@ from agentctl.core.words import (
     ToolKind,
     ToolStatus,
 )
-from agentctl_adapters.acp.calls import card_of, parent_of, read_call
+from agentctl_adapters.acp.calls import parent_of, read_call
 from agentctl_adapters.acp.errors import words_of
 from agentctl_adapters.acp.quirks import Quirks
 from agentctl_adapters.acp.view import Call, SessionView
+from agentctl_adapters.common.cards import card_of
 from agentctl_adapters.common.shapes import Json, as_object, as_objects, as_text
 
 _OPTION_KINDS = {kind.value: kind for kind in OptionKind if kind is not OptionKind.OTHER}

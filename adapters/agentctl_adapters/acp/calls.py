@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from agentctl.core.adapter import AnyDraft, Draft
-from agentctl.core.events import FileChange, ToolCall, ToolUpdate
+from agentctl.core.events import FileChange, ToolUpdate
 from agentctl.core.parts import ContentBlock, Location
 from agentctl.core.words import FINAL_TOOL, ContentType, ToolKind, ToolStatus
 from agentctl_adapters.acp.content import (
@@ -25,6 +25,7 @@ from agentctl_adapters.acp.content import (
 from agentctl_adapters.acp.quirks import Quirks
 from agentctl_adapters.acp.usage import number
 from agentctl_adapters.acp.view import Call, SessionView
+from agentctl_adapters.common.cards import card_of
 from agentctl_adapters.common.shapes import Json, as_object, as_objects, as_text
 
 ERROR_CHARS = 4000
@@ -102,22 +103,6 @@ def parent_of(update: Json) -> str | None:
     if not meta:
         return None
     return as_text(as_object(as_object(meta).get("claudeCode")).get("parentToolUseId")) or None
-
-
-def card_of(told: ToolUpdate, status: ToolStatus | None = None) -> ToolCall:
-    """The first card; its end, if it has one already, follows as an update."""
-    status = status or told.status or ToolStatus.PENDING
-    return ToolCall(
-        told.tool_call_id,
-        name=told.name,
-        title=told.title,
-        kind=told.kind or ToolKind.OTHER,
-        status=ToolStatus.RUNNING if status in FINAL_TOOL else status,
-        input_json=told.input_json,
-        locations=told.locations or [],
-        command=told.command,
-        paths=told.paths or [],
-    )
 
 
 def read_call(

@@ -1,14 +1,12 @@
 """Owns how ACP content becomes ours: content blocks, diffs, plans. Pure; knows no session."""
 
-import base64
-import binascii
 from collections.abc import Sequence
 
 from agentctl.core.events import FileChange, Plan
 from agentctl.core.parts import ContentBlock, PlanEntry
 from agentctl.core.words import ChangeKind, ContentType, PlanStatus, Priority
 from agentctl_adapters.common.diffs import unified
-from agentctl_adapters.common.shapes import Json, as_object, as_objects, as_text
+from agentctl_adapters.common.shapes import Json, as_object, as_objects, as_text, decoded
 
 _PLAN_STATUS = {
     "pending": PlanStatus.PENDING,
@@ -36,11 +34,11 @@ def block_of(content: Json) -> ContentBlock:
         case "text":
             return ContentBlock(ContentType.TEXT, text=as_text(content.get("text")))
         case "image":
-            data = _decoded(content.get("data"))
+            data = decoded(content.get("data"))
             return ContentBlock(ContentType.IMAGE, data=data, mime_type=mime, uri=uri)
         case "audio":
             return ContentBlock(
-                ContentType.AUDIO, data=_decoded(content.get("data")), mime_type=mime
+                ContentType.AUDIO, data=decoded(content.get("data")), mime_type=mime
             )
         case "resource_link":
             return ContentBlock(
@@ -56,7 +54,7 @@ def block_of(content: Json) -> ContentBlock:
             return ContentBlock(
                 ContentType.RESOURCE,
                 text=text if isinstance(text := resource.get("text"), str) else None,
-                data=_decoded(resource.get("blob")),
+                data=decoded(resource.get("blob")),
                 mime_type=as_text(resource.get("mimeType")) or None,
                 uri=as_text(resource.get("uri")) or None,
             )
@@ -71,15 +69,6 @@ def blocks_of(items: object) -> list[ContentBlock]:
 def text_of(blocks: Sequence[ContentBlock]) -> str:
     """The text of a prompt, to recognise its echo."""
     return "\n".join(block.text for block in blocks if block.text)
-
-
-def _decoded(data: object) -> bytes | None:
-    if not isinstance(data, str):
-        return None
-    try:
-        return base64.b64decode(data)
-    except (binascii.Error, ValueError):
-        return None
 
 
 def change_of(diff: Json, cwd: str, call_id: str) -> FileChange:

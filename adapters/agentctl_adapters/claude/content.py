@@ -4,12 +4,11 @@ A prompt is a text or a list of blocks. What the API cannot take as it is become
 """
 
 import base64
-import binascii
 from collections.abc import Sequence
 
 from agentctl.core.parts import ContentBlock
 from agentctl.core.words import ContentType
-from agentctl_adapters.common.shapes import Json, as_object, as_objects, as_text
+from agentctl_adapters.common.shapes import Json, as_object, as_objects, as_text, decoded
 
 IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
@@ -23,14 +22,14 @@ def block_of(content: Json) -> ContentBlock:
             return ContentBlock(ContentType.TEXT, text=as_text(content.get("text")))
         case "image":
             uri = as_text(source.get("url")) or None
-            data = _decoded(source.get("data"))
+            data = decoded(source.get("data"))
             return ContentBlock(ContentType.IMAGE, data=data, mime_type=mime, uri=uri)
         case "document":
             name = as_text(content.get("title")) or None
             if source.get("type") == "text":
                 text = as_text(source.get("data"))
                 return ContentBlock(ContentType.RESOURCE, text=text, mime_type=mime, name=name)
-            data = _decoded(source.get("data"))
+            data = decoded(source.get("data"))
             return ContentBlock(ContentType.RESOURCE, data=data, mime_type=mime, name=name)
         case "tool_reference":
             return ContentBlock(ContentType.TEXT, text=as_text(content.get("tool_name")))
@@ -71,12 +70,3 @@ def _words(block: ContentBlock) -> str:
             return block.text
         return f'<file path="{where}">\n{block.text}\n</file>'
     return f"@{where}" if where else f"[{block.type} of type {block.mime_type}]"
-
-
-def _decoded(data: object) -> bytes | None:
-    if not isinstance(data, str):
-        return None
-    try:
-        return base64.b64decode(data)
-    except (binascii.Error, ValueError):
-        return None

@@ -24,13 +24,11 @@ from agentctl_adapters.codex.inbound import Inbound
 from agentctl_adapters.codex.link import Link
 from agentctl_adapters.codex.translate import CodexTranslator
 from agentctl_adapters.common.failures import handshake_timeout
-from agentctl_adapters.common.launchers import downloads, take_turn
+from agentctl_adapters.common.launchers import start_deadline_s, take_turn
 from agentctl_adapters.common.starting import not_started, unpacked
 
 # Measured: 0.4 s on two loaded cores; a hundred times that is a machine that swaps.
 HANDSHAKE_TIMEOUT_S = 60.0
-# A launcher may first download the agent (100 MB), over a slow line and without a word.
-LAUNCHER_HANDSHAKE_TIMEOUT_S = 600.0
 
 
 @asynccontextmanager
@@ -91,7 +89,7 @@ async def _running(launch: Launch, link: Link) -> AsyncGenerator[TaskGroup]:
 
 
 async def _shake_hands(launch: Launch, link: Link, connection: CodexConnection) -> None:
-    deadline_s = _deadline_s(launch)
+    deadline_s = start_deadline_s(launch, HANDSHAKE_TIMEOUT_S)
     try:
         with anyio.fail_after(deadline_s):
             await connection.handshake()
@@ -100,13 +98,6 @@ async def _shake_hands(launch: Launch, link: Link, connection: CodexConnection) 
         if link.process is not None:
             await link.process.stop(force=True)
         raise failure from error
-
-
-def _deadline_s(launch: Launch) -> float:
-    asked = launch.entry.protocol_config.get("handshake_timeout_ms")
-    if isinstance(asked, int | float) and asked > 0:
-        return asked / 1000
-    return HANDSHAKE_TIMEOUT_S if downloads(launch.argv) is None else LAUNCHER_HANDSHAKE_TIMEOUT_S
 
 
 async def _warn(launch: Launch, link: Link) -> None:

@@ -1,13 +1,10 @@
 """Owns content blocks between Codex and us: prompts as recorded, results of tools. Pure."""
 
-import base64
-import binascii
-
 import orjson
 
 from agentctl.core.parts import ContentBlock
 from agentctl.core.words import ContentType
-from agentctl_adapters.common.shapes import Json, as_object, as_objects, as_text
+from agentctl_adapters.common.shapes import Json, as_object, as_objects, as_text, decoded
 
 
 def prompt_of(items: object) -> list[ContentBlock]:
@@ -38,7 +35,7 @@ def _media(kind: ContentType, url: str) -> ContentBlock:
     if not head.startswith("data:"):
         return ContentBlock(kind, uri=url or None)
     mime = head.removeprefix("data:").partition(";")[0] or None
-    return ContentBlock(kind, data=_decoded(data), mime_type=mime)
+    return ContentBlock(kind, data=decoded(data), mime_type=mime)
 
 
 def content_of(items: object) -> list[ContentBlock]:
@@ -52,12 +49,12 @@ def _result(item: Json) -> ContentBlock:
         case "text" | "inputText":
             return ContentBlock(ContentType.TEXT, text=as_text(item.get("text")))
         case "image":
-            data = _decoded(as_text(item.get("data")))
+            data = decoded(as_text(item.get("data")))
             return ContentBlock(ContentType.IMAGE, data=data, mime_type=mime)
         case "inputImage":
             return _media(ContentType.IMAGE, as_text(item.get("imageUrl")))
         case "audio":
-            data = _decoded(as_text(item.get("data")))
+            data = decoded(as_text(item.get("data")))
             return ContentBlock(ContentType.AUDIO, data=data, mime_type=mime)
         case "resource":
             inner = as_object(item.get("resource"))
@@ -69,10 +66,3 @@ def _result(item: Json) -> ContentBlock:
             )
         case _:
             return ContentBlock(ContentType.TEXT, text=orjson.dumps(item).decode())
-
-
-def _decoded(data: str) -> bytes | None:
-    try:
-        return base64.b64decode(data)
-    except (binascii.Error, ValueError):
-        return None

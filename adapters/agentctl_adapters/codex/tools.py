@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from agentctl.core.adapter import AnyDraft
-from agentctl.core.events import FileChange, Task, ToolCall, ToolUpdate
+from agentctl.core.events import FileChange, Task, ToolUpdate
 from agentctl.core.parts import Location
 from agentctl.core.words import (
     FINAL_TOOL,
@@ -23,6 +23,7 @@ from agentctl.core.words import (
 from agentctl_adapters.codex.changes import blocks_of, changes_of, kind_of, title_of
 from agentctl_adapters.codex.content import content_of
 from agentctl_adapters.codex.view import Book, Item, Thread, Turn
+from agentctl_adapters.common.cards import card_of
 from agentctl_adapters.common.shapes import Json, as_object, as_objects, as_text, number
 
 Drafts = list[AnyDraft]
@@ -170,7 +171,7 @@ class Tools:
             told.tool_call_id, as_text(source.get("type")), turn, tool=True, told=source
         )
         item.running = item.kind == COMMAND and source.get("processId") is not None
-        drafts: Drafts = [thread.draft(_card(told), turn, msg)]
+        drafts: Drafts = [thread.draft(card_of(told, told.status or ToolStatus.RUNNING), turn, msg)]
         if told.content or told.output_replace:
             news = ToolUpdate(item.id, content=told.content, output_replace=told.output_replace)
             drafts.append(thread.draft(news, turn))
@@ -255,21 +256,6 @@ def _read(source: Json) -> ToolUpdate:
     if reader is not None:
         reader(source, told)
     return told
-
-
-def _card(told: ToolUpdate) -> ToolCall:
-    status = told.status or ToolStatus.RUNNING
-    return ToolCall(
-        told.tool_call_id,
-        name=told.name,
-        title=told.title,
-        kind=told.kind or ToolKind.OTHER,
-        status=ToolStatus.RUNNING if status in FINAL_TOOL else status,
-        input_json=told.input_json,
-        locations=told.locations or [],
-        command=told.command,
-        paths=told.paths or [],
-    )
 
 
 def diff_of(item: Item | None) -> tuple[str | None, str | None]:

@@ -1,4 +1,4 @@
-"""Owns how many programs that download an agent before they start it may run at once.
+"""Owns how many programs that download an agent may start at once, and how long a start may take.
 
 Knows which launchers there are; knows no protocol and starts nothing.
 """
@@ -9,9 +9,14 @@ from pathlib import PurePath
 
 import anyio
 
+from agentctl.core.adapter import Launch
+
 # npm's cache and a laptop's disk get slow or fail beyond two downloads at once.
 LAUNCHERS_AT_ONCE = 2
 LAUNCHERS = frozenset({"npx", "bunx", "pnpx", "uvx"})
+
+# A launcher may first download the agent, over a slow line and without a word.
+LAUNCHER_START_S = 600.0
 
 _starts = anyio.Semaphore(LAUNCHERS_AT_ONCE)
 
@@ -21,6 +26,14 @@ def downloads(argv: Sequence[str]) -> str | None:
     if not argv or PurePath(argv[0]).name not in LAUNCHERS:
         return None
     return next((word for word in argv[1:] if not word.startswith("-")), argv[0])
+
+
+def start_deadline_s(launch: Launch, usual_s: float) -> float:
+    """How long a start may take: `handshake_timeout_ms` of the entry, else a launcher's time or ours."""
+    asked = launch.entry.protocol_config.get("handshake_timeout_ms")
+    if isinstance(asked, int | float) and asked > 0:
+        return asked / 1000
+    return usual_s if downloads(launch.argv) is None else LAUNCHER_START_S
 
 
 @asynccontextmanager

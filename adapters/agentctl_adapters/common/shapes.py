@@ -1,5 +1,7 @@
 """Owns how foreign JSON is read without raising: the value when it has the shape, else nothing."""
 
+import base64
+import binascii
 import json
 from typing import Any, cast
 
@@ -19,6 +21,16 @@ def as_objects(value: object) -> list[Json]:
         return []
     items = cast("list[object]", value)
     return [cast(Json, item) for item in items if isinstance(item, dict)]
+
+
+def decoded(data: object) -> bytes | None:
+    """The bytes of base64 text; None when it is none."""
+    if not isinstance(data, str):
+        return None
+    try:
+        return base64.b64decode(data)
+    except (binascii.Error, ValueError):
+        return None
 
 
 def as_text(value: object) -> str:

@@ -50,7 +50,7 @@ class Refetch:
     async def requests(self, directory: str) -> None:
         """What waits for an answer in a directory; for a session that was just resumed."""
         async with self._link.turn:
-            await self._ask(directory)
+            self._tell(await self._listed(directory))
             await self._states(directory, [])
             await self._link.deliver()
 
@@ -62,8 +62,7 @@ class Refetch:
             listed = [each for directory in directories for each in await self._listed(directory)]
             for native in sessions:
                 await self._messages(native)
-            for call, answer in listed:
-                self._api.tell(call, answer)
+            self._tell(listed)
             for native in sessions:
                 await self._get(f"/session/{native}/todo", self._roster.directory_of(native))
             for directory in directories:
@@ -115,9 +114,9 @@ class Refetch:
             found.append((call, answer))
         return found
 
-    async def _ask(self, directory: str) -> None:
-        self._roster.learn(await self._get("/permission", directory))
-        self._roster.learn(await self._get("/question", directory))
+    def _tell(self, listed: Sequence[tuple[Call, Answer]]) -> None:
+        for call, answer in listed:
+            self._api.tell(call, answer)
 
     async def _get(self, path: str, directory: str, query: dict[str, str] | None = None) -> object:
         try:

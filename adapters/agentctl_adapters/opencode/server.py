@@ -9,7 +9,6 @@ import secrets
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import anyio
 
@@ -19,7 +18,7 @@ from agentctl.process.errors import SpawnFailed
 from agentctl.process.spawn import SpawnSpec
 from agentctl.transport.stdio import open_stdio
 from agentctl_adapters.common.failures import command_line, death_error, facts
-from agentctl_adapters.common.launchers import downloads
+from agentctl_adapters.common.launchers import start_deadline_s
 from agentctl_adapters.common.starting import not_started
 from agentctl_adapters.opencode.attach import Target
 from agentctl_adapters.opencode.client import Api
@@ -28,8 +27,6 @@ from agentctl_adapters.opencode.settings import USER, denied_in_files, server_en
 
 # A cold start takes 1.7 s, thirty times that on a machine that swaps.
 URL_TIMEOUT_S = 60.0
-# A launcher may first download the server, over a slow line and without a word.
-LAUNCHER_URL_TIMEOUT_S = 600.0
 # Disposing ends all turns and shells; it took 30 ms, and up to a second with busy ones.
 DISPOSE_TIMEOUT_S = 3.0
 
@@ -95,7 +92,7 @@ async def address(launch: Launch, link: ServerLink, said: Announcement, password
     Raises:
         AgentFailed: it exited, or said nothing in time.
     """
-    limit_s = _deadline_s(launch)
+    limit_s = start_deadline_s(launch, URL_TIMEOUT_S)
     with anyio.move_on_after(limit_s):
         async with anyio.create_task_group() as group:
 
@@ -117,13 +114,6 @@ async def address(launch: Launch, link: ServerLink, said: Announcement, password
         f"{command_line(launch)})",
         metadata=facts(launch, link.death, ""),
     )
-
-
-def _deadline_s(launch: Launch) -> float:
-    asked: Any = launch.entry.protocol_config.get("handshake_timeout_ms")
-    if isinstance(asked, int | float) and asked > 0:
-        return asked / 1000
-    return URL_TIMEOUT_S if downloads(launch.argv) is None else LAUNCHER_URL_TIMEOUT_S
 
 
 async def dispose(api: Api) -> None:

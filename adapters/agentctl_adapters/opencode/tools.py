@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from agentctl.core.adapter import AnyDraft, Draft
-from agentctl.core.events import Payload, Plan, ToolCall, ToolUpdate
+from agentctl.core.events import Payload, Plan, ToolUpdate
 from agentctl.core.parts import ContentBlock, Location, PlanEntry
 from agentctl.core.words import (
     FINAL_TOOL,
@@ -20,6 +20,7 @@ from agentctl.core.words import (
     ToolKind,
     ToolStatus,
 )
+from agentctl_adapters.common.cards import card_of
 from agentctl_adapters.opencode import changes
 from agentctl_adapters.opencode.prompts import block_of_file
 from agentctl_adapters.opencode.shapes import Json, as_object, as_objects, as_text, number
@@ -99,7 +100,7 @@ class Tools:
         self._link(view, call, state)
         drafts: Drafts = []
         if not known:
-            drafts.append(_draft(message, _card(told), raw))
+            drafts.append(_draft(message, card_of(told), raw))
         if told.status is not None or told.output_replace is not None:
             drafts.append(_draft(message, told, raw))
         if told.status in FINAL_TOOL and not call.done:
@@ -228,22 +229,6 @@ def _state(part: Json) -> Json:
         "error": part.get("error"),
         "metadata": part.get("metadata"),
     }
-
-
-def _card(told: ToolUpdate) -> ToolCall:
-    """The first card; its end, if it has one already, follows as an update."""
-    status = told.status or ToolStatus.PENDING
-    return ToolCall(
-        told.tool_call_id,
-        name=told.name,
-        title=told.title,
-        kind=told.kind or ToolKind.OTHER,
-        status=ToolStatus.RUNNING if status in FINAL_TOOL else status,
-        input_json=told.input_json,
-        locations=told.locations or [],
-        command=told.command,
-        paths=told.paths or [],
-    )
 
 
 def _places(told: ToolUpdate, call: Call, source: Json) -> None:
