@@ -42,18 +42,16 @@ def approvals(
     async def work(client: "AgentCtl") -> None:
         from agentctl.cli.ids import resolve
         from agentctl.cli.out import out, print_message
+        from agentctl.cli.pages import pages
 
         where = await resolve(client, "session", session) if session else ""
         found: list[v1.Approval] = []
-        token = ""
-        while True:
-            page = await client.approvals.list(
+        async for page in pages(
+            lambda token: client.approvals.list(
                 session_id=where, include_resolved=everything or history, page_token=token
             )
+        ):
             found += page.approvals
-            token = page.next_page_token
-            if not token:
-                break
         if as_json:
             for each in found:
                 print_message(each)

@@ -125,16 +125,14 @@ def models(
     async def work(client: "AgentCtl") -> None:
         from agentctl.cli.ids import resolve
         from agentctl.cli.out import out, plain, print_message, table
+        from agentctl.cli.pages import pages
 
         where = await resolve(client, "session", session) if session else ""
         found: list[v1.ModelOffer] = []
-        token = ""
-        while True:
-            page = await client.models.list(agent=agent, session_id=where, page_token=token)
+        async for page in pages(
+            lambda token: client.models.list(agent=agent, session_id=where, page_token=token)
+        ):
             found += page.models
-            token = page.next_page_token
-            if not token:
-                break
         if as_json:
             for each in found:
                 print_message(each)

@@ -41,18 +41,16 @@ def questions(
     async def work(client: "AgentCtl") -> None:
         from agentctl.cli.ids import resolve
         from agentctl.cli.out import out, print_message
+        from agentctl.cli.pages import pages
 
         where = await resolve(client, "session", session) if session else ""
         found: list[v1.QuestionRecord] = []
-        token = ""
-        while True:
-            page = await client.questions.list(
+        async for page in pages(
+            lambda token: client.questions.list(
                 session_id=where, include_resolved=everything, page_token=token
             )
+        ):
             found += page.questions
-            token = page.next_page_token
-            if not token:
-                break
         if as_json:
             for each in found:
                 print_message(each)

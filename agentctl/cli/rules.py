@@ -217,19 +217,17 @@ Found = Sequence[tuple[str, "v1.Rule"]]
 
 async def _found(client: "AgentCtl", session: str | None) -> Found:
     from agentctl.cli.ids import resolve
+    from agentctl.cli.pages import pages
 
     own: list[tuple[str, v1.Rule]] = []
     if session:
         where = await resolve(client, "session", session)
         own = [(where, each) for each in (await client.approvals.list_rules(where)).rules]
     else:
-        token = ""
-        while True:
-            page = await client.sessions.list(open_only=True, page_token=token)
+        async for page in pages(
+            lambda token: client.sessions.list(open_only=True, page_token=token)
+        ):
             own += [(each.session_id, rule) for each in page.sessions for rule in each.rules]
-            token = page.next_page_token
-            if not token:
-                break
     return [*own, *(("", each) for each in (await client.approvals.list_rules()).rules)]
 
 

@@ -32,18 +32,16 @@ def list_(
     async def work(client: "AgentCtl") -> None:
         from agentctl.cli.ids import short
         from agentctl.cli.out import NONE, age, home, out, plain, print_message, table
+        from agentctl.cli.pages import pages
         from agentctl.rpc.jsonview import to_dict
 
         found: list[v1.Session] = []
-        token = ""
-        while True:
-            page = await client.sessions.list(
+        async for page in pages(
+            lambda token: client.sessions.list(
                 open_only=not everything, entry_id=entry, project=project, page_token=token
             )
+        ):
             found += page.sessions
-            token = page.next_page_token
-            if not token:
-                break
         if as_json:
             for each in found:
                 print_message(each)
