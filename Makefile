@@ -19,7 +19,7 @@ $(VENV)/run.stamp: pyproject.toml requirements.lock
 
 $(VENV)/dev.stamp: $(VENV)/run.stamp
 	@echo 'Installing what the tests need into $(VENV) (once) …'
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e . --group dev
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[gateway]' --group dev
 	@touch $@
 
 # Starts the daemon, runs one prompt on the built-in demo agent, and says how to go on.

@@ -274,8 +274,6 @@ class QuestionResolved:
 
 @dataclass(slots=True)
 class ContextWindow:
-    """Context size in tokens, and the usage of the last model request."""
-
     TYPE: ClassVar = EventType.CONTEXT_WINDOW
     used: int | None = None
     size: int | None = None
@@ -295,6 +293,8 @@ class Artifact:
     size: int | None = None
     created_at: int | None = None
     expires_at: int | None = None
+    url: str | None = None
+    path: str | None = None
 
 
 @dataclass(slots=True)
@@ -304,12 +304,13 @@ class Git:
     head: str | None = None
     dirty: bool | None = None
     pull_request_url: str | None = None
+    files: int | None = None
+    additions: int | None = None
+    deletions: int | None = None
 
 
 @dataclass(slots=True)
 class RateLimit:
-    """The agent waits for its model; times are Unix ms."""
-
     TYPE: ClassVar = EventType.RATE_LIMIT
     message: str | None = None
     resets_at: int | None = None

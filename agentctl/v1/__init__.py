@@ -64,6 +64,7 @@ from agentctl.v1.enums_pb2 import (
     RunChange,
     RunState,
     SessionChange,
+    SessionPhase,
     SessionState,
     TaskKind,
     TaskStatus,
@@ -183,6 +184,7 @@ from agentctl.v1.runs_pb2 import (
     ListRunsResponse,
     Run,
     RunInput,
+    RunOutput,
     WaitRunRequest,
     WaitRunResponse,
     WaitStatus,
@@ -192,6 +194,7 @@ from agentctl.v1.session_pb2 import (
     McpTransport,
     Rule,
     Session,
+    SessionProgress,
 )
 from agentctl.v1.sessions_pb2 import (
     CloseSessionRequest,
@@ -241,6 +244,8 @@ from agentctl.v1.tools_pb2 import (
     ListToolsRequest,
     ListToolsResponse,
     Tool,
+    ToolAccess,
+    ToolSource,
 )
 
 __all__ = [
@@ -414,11 +419,14 @@ __all__ = [
     "RunChange",
     "RunError",
     "RunInput",
+    "RunOutput",
     "RunState",
     "RunStatus",
     "Session",
     "SessionChange",
     "SessionOptions",
+    "SessionPhase",
+    "SessionProgress",
     "SessionState",
     "SessionStatus",
     "Setting",
@@ -435,8 +443,10 @@ __all__ = [
     "TaskKind",
     "TaskStatus",
     "Tool",
+    "ToolAccess",
     "ToolCall",
     "ToolKind",
+    "ToolSource",
     "ToolStatus",
     "ToolUpdate",
     "UnrevertSessionRequest",

@@ -26,7 +26,7 @@ _sym_db = _symbol_database.Default()
 from agentctl.v1 import enums_pb2 as agentctl_dot_v1_dot_enums__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1b\x61gentctl/v1/artifacts.proto\x12\x0b\x61gentctl.v1\x1a\x17\x61gentctl/v1/enums.proto\"\xb9\x02\n\x0f\x41rtifactSummary\x12\x13\n\x0b\x61rtifact_id\x18\x01 \x01(\t\x12\'\n\x04kind\x18\x02 \x01(\x0e\x32\x19.agentctl.v1.ArtifactKind\x12\x12\n\nsession_id\x18\x03 \x01(\t\x12\x13\n\x06run_id\x18\x04 \x01(\tH\x00\x88\x01\x01\x12\x12\n\x05title\x18\x05 \x01(\tH\x01\x88\x01\x01\x12\x16\n\tmime_type\x18\x06 \x01(\tH\x02\x88\x01\x01\x12\x11\n\x04size\x18\x07 \x01(\x03H\x03\x88\x01\x01\x12\x12\n\ncreated_at\x18\x08 \x01(\x03\x12\x17\n\nexpires_at\x18\t \x01(\x03H\x04\x88\x01\x01\x12\x10\n\x03url\x18\n \x01(\tH\x05\x88\x01\x01\x42\t\n\x07_run_idB\x08\n\x06_titleB\x0c\n\n_mime_typeB\x07\n\x05_sizeB\r\n\x0b_expires_atB\x06\n\x04_url\"\x8b\x01\n\x14ListArtifactsRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12(\n\x05kinds\x18\x03 \x03(\x0e\x32\x19.agentctl.v1.ArtifactKind\x12\x11\n\tpage_size\x18\x04 \x01(\x05\x12\x12\n\npage_token\x18\x05 \x01(\t\"a\n\x15ListArtifactsResponse\x12/\n\tartifacts\x18\x01 \x03(\x0b\x32\x1c.agentctl.v1.ArtifactSummary\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\")\n\x12GetArtifactRequest\x12\x13\n\x0b\x61rtifact_id\x18\x01 \x01(\t\">\n\x17\x44ownloadArtifactRequest\x12\x13\n\x0b\x61rtifact_id\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x03\"\x1d\n\rArtifactChunk\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x32\xf0\x01\n\tArtifacts\x12M\n\x04List\x12!.agentctl.v1.ListArtifactsRequest\x1a\".agentctl.v1.ListArtifactsResponse\x12\x44\n\x03Get\x12\x1f.agentctl.v1.GetArtifactRequest\x1a\x1c.agentctl.v1.ArtifactSummary\x12N\n\x08\x44ownload\x12$.agentctl.v1.DownloadArtifactRequest\x1a\x1a.agentctl.v1.ArtifactChunk0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1b\x61gentctl/v1/artifacts.proto\x12\x0b\x61gentctl.v1\x1a\x17\x61gentctl/v1/enums.proto\"\x87\x04\n\x0f\x41rtifactSummary\x12\x13\n\x0b\x61rtifact_id\x18\x01 \x01(\t\x12\'\n\x04kind\x18\x02 \x01(\x0e\x32\x19.agentctl.v1.ArtifactKind\x12\x12\n\nsession_id\x18\x03 \x01(\t\x12\x13\n\x06run_id\x18\x04 \x01(\tH\x00\x88\x01\x01\x12\x12\n\x05title\x18\x05 \x01(\tH\x01\x88\x01\x01\x12\x16\n\tmime_type\x18\x06 \x01(\tH\x02\x88\x01\x01\x12\x11\n\x04size\x18\x07 \x01(\x03H\x03\x88\x01\x01\x12\x12\n\ncreated_at\x18\x08 \x01(\x03\x12\x17\n\nexpires_at\x18\t \x01(\x03H\x04\x88\x01\x01\x12\x10\n\x03url\x18\n \x01(\tH\x05\x88\x01\x01\x12\x13\n\x06sha256\x18\x0b \x01(\tH\x06\x88\x01\x01\x12\x11\n\x04path\x18\x0c \x01(\tH\x07\x88\x01\x01\x12\x19\n\x0ctool_call_id\x18\r \x01(\tH\x08\x88\x01\x01\x12\x15\n\x08redacted\x18\x0e \x01(\x08H\t\x88\x01\x01\x12\x14\n\x07\x64\x65leted\x18\x0f \x01(\x08H\n\x88\x01\x01\x12\x13\n\x06\x63ommit\x18\x10 \x01(\tH\x0b\x88\x01\x01\x42\t\n\x07_run_idB\x08\n\x06_titleB\x0c\n\n_mime_typeB\x07\n\x05_sizeB\r\n\x0b_expires_atB\x06\n\x04_urlB\t\n\x07_sha256B\x07\n\x05_pathB\x0f\n\r_tool_call_idB\x0b\n\t_redactedB\n\n\x08_deletedB\t\n\x07_commit\"\x8b\x01\n\x14ListArtifactsRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12(\n\x05kinds\x18\x03 \x03(\x0e\x32\x19.agentctl.v1.ArtifactKind\x12\x11\n\tpage_size\x18\x04 \x01(\x05\x12\x12\n\npage_token\x18\x05 \x01(\t\"a\n\x15ListArtifactsResponse\x12/\n\tartifacts\x18\x01 \x03(\x0b\x32\x1c.agentctl.v1.ArtifactSummary\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"9\n\x12GetArtifactRequest\x12\x13\n\x0b\x61rtifact_id\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\"n\n\x17\x44ownloadArtifactRequest\x12\x13\n\x0b\x61rtifact_id\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x03\x12\x13\n\x06length\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x0e\n\x06run_id\x18\x04 \x01(\tB\t\n\x07_length\"\x1d\n\rArtifactChunk\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x32\xf0\x01\n\tArtifacts\x12M\n\x04List\x12!.agentctl.v1.ListArtifactsRequest\x1a\".agentctl.v1.ListArtifactsResponse\x12\x44\n\x03Get\x12\x1f.agentctl.v1.GetArtifactRequest\x1a\x1c.agentctl.v1.ArtifactSummary\x12N\n\x08\x44ownload\x12$.agentctl.v1.DownloadArtifactRequest\x1a\x1a.agentctl.v1.ArtifactChunk0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,17 +34,17 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'agentctl.v1.artifacts_pb2',
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_ARTIFACTSUMMARY']._serialized_start=70
-  _globals['_ARTIFACTSUMMARY']._serialized_end=383
-  _globals['_LISTARTIFACTSREQUEST']._serialized_start=386
-  _globals['_LISTARTIFACTSREQUEST']._serialized_end=525
-  _globals['_LISTARTIFACTSRESPONSE']._serialized_start=527
-  _globals['_LISTARTIFACTSRESPONSE']._serialized_end=624
-  _globals['_GETARTIFACTREQUEST']._serialized_start=626
-  _globals['_GETARTIFACTREQUEST']._serialized_end=667
-  _globals['_DOWNLOADARTIFACTREQUEST']._serialized_start=669
-  _globals['_DOWNLOADARTIFACTREQUEST']._serialized_end=731
-  _globals['_ARTIFACTCHUNK']._serialized_start=733
-  _globals['_ARTIFACTCHUNK']._serialized_end=762
-  _globals['_ARTIFACTS']._serialized_start=765
-  _globals['_ARTIFACTS']._serialized_end=1005
+  _globals['_ARTIFACTSUMMARY']._serialized_end=589
+  _globals['_LISTARTIFACTSREQUEST']._serialized_start=592
+  _globals['_LISTARTIFACTSREQUEST']._serialized_end=731
+  _globals['_LISTARTIFACTSRESPONSE']._serialized_start=733
+  _globals['_LISTARTIFACTSRESPONSE']._serialized_end=830
+  _globals['_GETARTIFACTREQUEST']._serialized_start=832
+  _globals['_GETARTIFACTREQUEST']._serialized_end=889
+  _globals['_DOWNLOADARTIFACTREQUEST']._serialized_start=891
+  _globals['_DOWNLOADARTIFACTREQUEST']._serialized_end=1001
+  _globals['_ARTIFACTCHUNK']._serialized_start=1003
+  _globals['_ARTIFACTCHUNK']._serialized_end=1032
+  _globals['_ARTIFACTS']._serialized_start=1035
+  _globals['_ARTIFACTS']._serialized_end=1275
 # @@protoc_insertion_point(module_scope)

@@ -30,6 +30,12 @@ class ArtifactSummary(google.protobuf.message.Message):
     CREATED_AT_FIELD_NUMBER: builtins.int
     EXPIRES_AT_FIELD_NUMBER: builtins.int
     URL_FIELD_NUMBER: builtins.int
+    SHA256_FIELD_NUMBER: builtins.int
+    PATH_FIELD_NUMBER: builtins.int
+    TOOL_CALL_ID_FIELD_NUMBER: builtins.int
+    REDACTED_FIELD_NUMBER: builtins.int
+    DELETED_FIELD_NUMBER: builtins.int
+    COMMIT_FIELD_NUMBER: builtins.int
     artifact_id: builtins.str
     """Its id (art_...)."""
     kind: agentctl.v1.enums_pb2.ArtifactKind.ValueType
@@ -50,6 +56,18 @@ class ArtifactSummary(google.protobuf.message.Message):
     """Unix ms; absent when it is kept."""
     url: builtins.str
     """Where it is, when it lives elsewhere (a pull request)."""
+    sha256: builtins.str
+    """Hash of its bytes, in hex; absent for one without bytes."""
+    path: builtins.str
+    """The file it is of, as the agent named it."""
+    tool_call_id: builtins.str
+    """The tool that made it."""
+    redacted: builtins.bool
+    """True when secrets were taken out of it."""
+    deleted: builtins.bool
+    """True when its bytes are gone: their time or their room was up."""
+    commit: builtins.str
+    """The commit that a patch applies to."""
     def __init__(
         self,
         *,
@@ -63,19 +81,37 @@ class ArtifactSummary(google.protobuf.message.Message):
         created_at: builtins.int = ...,
         expires_at: builtins.int | None = ...,
         url: builtins.str | None = ...,
+        sha256: builtins.str | None = ...,
+        path: builtins.str | None = ...,
+        tool_call_id: builtins.str | None = ...,
+        redacted: builtins.bool | None = ...,
+        deleted: builtins.bool | None = ...,
+        commit: builtins.str | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_expires_at", b"_expires_at", "_mime_type", b"_mime_type", "_run_id", b"_run_id", "_size", b"_size", "_title", b"_title", "_url", b"_url", "expires_at", b"expires_at", "mime_type", b"mime_type", "run_id", b"run_id", "size", b"size", "title", b"title", "url", b"url"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_expires_at", b"_expires_at", "_mime_type", b"_mime_type", "_run_id", b"_run_id", "_size", b"_size", "_title", b"_title", "_url", b"_url", "artifact_id", b"artifact_id", "created_at", b"created_at", "expires_at", b"expires_at", "kind", b"kind", "mime_type", b"mime_type", "run_id", b"run_id", "session_id", b"session_id", "size", b"size", "title", b"title", "url", b"url"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_commit", b"_commit", "_deleted", b"_deleted", "_expires_at", b"_expires_at", "_mime_type", b"_mime_type", "_path", b"_path", "_redacted", b"_redacted", "_run_id", b"_run_id", "_sha256", b"_sha256", "_size", b"_size", "_title", b"_title", "_tool_call_id", b"_tool_call_id", "_url", b"_url", "commit", b"commit", "deleted", b"deleted", "expires_at", b"expires_at", "mime_type", b"mime_type", "path", b"path", "redacted", b"redacted", "run_id", b"run_id", "sha256", b"sha256", "size", b"size", "title", b"title", "tool_call_id", b"tool_call_id", "url", b"url"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_commit", b"_commit", "_deleted", b"_deleted", "_expires_at", b"_expires_at", "_mime_type", b"_mime_type", "_path", b"_path", "_redacted", b"_redacted", "_run_id", b"_run_id", "_sha256", b"_sha256", "_size", b"_size", "_title", b"_title", "_tool_call_id", b"_tool_call_id", "_url", b"_url", "artifact_id", b"artifact_id", "commit", b"commit", "created_at", b"created_at", "deleted", b"deleted", "expires_at", b"expires_at", "kind", b"kind", "mime_type", b"mime_type", "path", b"path", "redacted", b"redacted", "run_id", b"run_id", "session_id", b"session_id", "sha256", b"sha256", "size", b"size", "title", b"title", "tool_call_id", b"tool_call_id", "url", b"url"]) -> None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_commit", b"_commit"]) -> typing.Literal["commit"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_deleted", b"_deleted"]) -> typing.Literal["deleted"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_expires_at", b"_expires_at"]) -> typing.Literal["expires_at"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_mime_type", b"_mime_type"]) -> typing.Literal["mime_type"] | None: ...
     @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_path", b"_path"]) -> typing.Literal["path"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_redacted", b"_redacted"]) -> typing.Literal["redacted"] | None: ...
+    @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_run_id", b"_run_id"]) -> typing.Literal["run_id"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_sha256", b"_sha256"]) -> typing.Literal["sha256"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_size", b"_size"]) -> typing.Literal["size"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_title", b"_title"]) -> typing.Literal["title"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_tool_call_id", b"_tool_call_id"]) -> typing.Literal["tool_call_id"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_url", b"_url"]) -> typing.Literal["url"] | None: ...
 
@@ -148,14 +184,18 @@ class GetArtifactRequest(google.protobuf.message.Message):
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
     ARTIFACT_ID_FIELD_NUMBER: builtins.int
+    RUN_ID_FIELD_NUMBER: builtins.int
     artifact_id: builtins.str
     """The artifact."""
+    run_id: builtins.str
+    """Only when it is of this run; empty = any."""
     def __init__(
         self,
         *,
         artifact_id: builtins.str = ...,
+        run_id: builtins.str = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["artifact_id", b"artifact_id"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["artifact_id", b"artifact_id", "run_id", b"run_id"]) -> None: ...
 
 global___GetArtifactRequest = GetArtifactRequest
 
@@ -167,17 +207,27 @@ class DownloadArtifactRequest(google.protobuf.message.Message):
 
     ARTIFACT_ID_FIELD_NUMBER: builtins.int
     OFFSET_FIELD_NUMBER: builtins.int
+    LENGTH_FIELD_NUMBER: builtins.int
+    RUN_ID_FIELD_NUMBER: builtins.int
     artifact_id: builtins.str
     """The artifact."""
     offset: builtins.int
     """Begin at this byte."""
+    length: builtins.int
+    """At most so many bytes; absent = to the end."""
+    run_id: builtins.str
+    """Only when it is of this run; empty = any."""
     def __init__(
         self,
         *,
         artifact_id: builtins.str = ...,
         offset: builtins.int = ...,
+        length: builtins.int | None = ...,
+        run_id: builtins.str = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["artifact_id", b"artifact_id", "offset", b"offset"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_length", b"_length", "length", b"length"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_length", b"_length", "artifact_id", b"artifact_id", "length", b"length", "offset", b"offset", "run_id", b"run_id"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["_length", b"_length"]) -> typing.Literal["length"] | None: ...
 
 global___DownloadArtifactRequest = DownloadArtifactRequest
 

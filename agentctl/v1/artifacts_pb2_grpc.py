@@ -72,7 +72,7 @@ class ArtifactsServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Download(self, request, context):
-        """An artifact's bytes. Errors: ARTIFACT_NOT_FOUND.
+        """An artifact's bytes. Errors: ARTIFACT_NOT_FOUND (also when its bytes are gone), INVALID_PARAMETERS (an offset past its end), UNSUPPORTED (it has no bytes, only a url).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

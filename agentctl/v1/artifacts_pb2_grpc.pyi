@@ -38,7 +38,7 @@ class ArtifactsStub:
         agentctl.v1.artifacts_pb2.DownloadArtifactRequest,
         agentctl.v1.artifacts_pb2.ArtifactChunk,
     ]
-    """An artifact's bytes. Errors: ARTIFACT_NOT_FOUND."""
+    """An artifact's bytes. Errors: ARTIFACT_NOT_FOUND (also when its bytes are gone), INVALID_PARAMETERS (an offset past its end), UNSUPPORTED (it has no bytes, only a url)."""
 
 class ArtifactsAsyncStub:
     """What runs made."""
@@ -59,7 +59,7 @@ class ArtifactsAsyncStub:
         agentctl.v1.artifacts_pb2.DownloadArtifactRequest,
         agentctl.v1.artifacts_pb2.ArtifactChunk,
     ]
-    """An artifact's bytes. Errors: ARTIFACT_NOT_FOUND."""
+    """An artifact's bytes. Errors: ARTIFACT_NOT_FOUND (also when its bytes are gone), INVALID_PARAMETERS (an offset past its end), UNSUPPORTED (it has no bytes, only a url)."""
 
 class ArtifactsServicer(metaclass=abc.ABCMeta):
     """What runs made."""
@@ -86,6 +86,6 @@ class ArtifactsServicer(metaclass=abc.ABCMeta):
         request: agentctl.v1.artifacts_pb2.DownloadArtifactRequest,
         context: _ServicerContext,
     ) -> typing.Union[collections.abc.Iterator[agentctl.v1.artifacts_pb2.ArtifactChunk], collections.abc.AsyncIterator[agentctl.v1.artifacts_pb2.ArtifactChunk]]:
-        """An artifact's bytes. Errors: ARTIFACT_NOT_FOUND."""
+        """An artifact's bytes. Errors: ARTIFACT_NOT_FOUND (also when its bytes are gone), INVALID_PARAMETERS (an offset past its end), UNSUPPORTED (it has no bytes, only a url)."""
 
 def add_ArtifactsServicer_to_server(servicer: ArtifactsServicer, server: typing.Union[grpc.Server, grpc.aio.Server]) -> None: ...

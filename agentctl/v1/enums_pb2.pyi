@@ -213,6 +213,38 @@ SESSION_STATE_CLOSED: SessionState.ValueType  # 8
 """It was closed."""
 global___SessionState = SessionState
 
+class _SessionPhase:
+    ValueType = typing.NewType("ValueType", builtins.int)
+    V: typing_extensions.TypeAlias = ValueType
+
+class _SessionPhaseEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._EnumTypeWrapper[_SessionPhase.ValueType], builtins.type):
+    DESCRIPTOR: google.protobuf.descriptor.EnumDescriptor
+    SESSION_PHASE_UNSPECIFIED: _SessionPhase.ValueType  # 0
+    """Unknown to this version."""
+    SESSION_PHASE_ACTIVE: _SessionPhase.ValueType  # 1
+    """It has an agent: at work, at rest, or waiting for an answer."""
+    SESSION_PHASE_PAUSED: _SessionPhase.ValueType  # 2
+    """Asleep or interrupted: a prompt wakes it."""
+    SESSION_PHASE_COMPLETED: _SessionPhase.ValueType  # 3
+    """Closed, and its last run did not fail."""
+    SESSION_PHASE_FAILED: _SessionPhase.ValueType  # 4
+    """It could not start, or it was closed after its last run failed."""
+
+class SessionPhase(_SessionPhase, metaclass=_SessionPhaseEnumTypeWrapper):
+    """Where a session is, in four words: what people ask who only want to know whether to wait, to wake it or to look after it."""
+
+SESSION_PHASE_UNSPECIFIED: SessionPhase.ValueType  # 0
+"""Unknown to this version."""
+SESSION_PHASE_ACTIVE: SessionPhase.ValueType  # 1
+"""It has an agent: at work, at rest, or waiting for an answer."""
+SESSION_PHASE_PAUSED: SessionPhase.ValueType  # 2
+"""Asleep or interrupted: a prompt wakes it."""
+SESSION_PHASE_COMPLETED: SessionPhase.ValueType  # 3
+"""Closed, and its last run did not fail."""
+SESSION_PHASE_FAILED: SessionPhase.ValueType  # 4
+"""It could not start, or it was closed after its last run failed."""
+global___SessionPhase = SessionPhase
+
 class _SessionChange:
     ValueType = typing.NewType("ValueType", builtins.int)
     V: typing_extensions.TypeAlias = ValueType

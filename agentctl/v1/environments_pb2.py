@@ -25,27 +25,31 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x61gentctl/v1/environments.proto\x12\x0b\x61gentctl.v1\"\x88\x01\n\x0b\x45nvironment\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tavailable\x18\x02 \x01(\x08\x12\x13\n\x06\x64\x65tail\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x14\n\x0c\x63\x61pabilities\x18\x04 \x03(\t\x12\x15\n\x08sessions\x18\x05 \x01(\x05H\x01\x88\x01\x01\x42\t\n\x07_detailB\x0b\n\t_sessions\"@\n\x17ListEnvironmentsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"c\n\x18ListEnvironmentsResponse\x12.\n\x0c\x65nvironments\x18\x01 \x03(\x0b\x32\x18.agentctl.v1.Environment\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"(\n\x18\x45nvironmentStatusRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"=\n\x18\x43reateEnvironmentRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x63onfig_json\x18\x02 \x01(\x0c\"(\n\x18\x44\x65leteEnvironmentRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x1b\n\x19\x44\x65leteEnvironmentResponse2\xd2\x02\n\x0c\x45nvironments\x12S\n\x04List\x12$.agentctl.v1.ListEnvironmentsRequest\x1a%.agentctl.v1.ListEnvironmentsResponse\x12I\n\x06Status\x12%.agentctl.v1.EnvironmentStatusRequest\x1a\x18.agentctl.v1.Environment\x12I\n\x06\x43reate\x12%.agentctl.v1.CreateEnvironmentRequest\x1a\x18.agentctl.v1.Environment\x12W\n\x06\x44\x65lete\x12%.agentctl.v1.DeleteEnvironmentRequest\x1a&.agentctl.v1.DeleteEnvironmentResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x61gentctl/v1/environments.proto\x12\x0b\x61gentctl.v1\"\xf0\x01\n\x0b\x45nvironment\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tavailable\x18\x02 \x01(\x08\x12\x13\n\x06\x64\x65tail\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x14\n\x0c\x63\x61pabilities\x18\x04 \x03(\t\x12\x15\n\x08sessions\x18\x05 \x01(\x05H\x01\x88\x01\x01\x12\x36\n\x07options\x18\x06 \x03(\x0b\x32%.agentctl.v1.Environment.OptionsEntry\x1a.\n\x0cOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\t\n\x07_detailB\x0b\n\t_sessions\"@\n\x17ListEnvironmentsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"c\n\x18ListEnvironmentsResponse\x12.\n\x0c\x65nvironments\x18\x01 \x03(\x0b\x32\x18.agentctl.v1.Environment\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"(\n\x18\x45nvironmentStatusRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"=\n\x18\x43reateEnvironmentRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x63onfig_json\x18\x02 \x01(\x0c\"(\n\x18\x44\x65leteEnvironmentRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x1b\n\x19\x44\x65leteEnvironmentResponse2\xd2\x02\n\x0c\x45nvironments\x12S\n\x04List\x12$.agentctl.v1.ListEnvironmentsRequest\x1a%.agentctl.v1.ListEnvironmentsResponse\x12I\n\x06Status\x12%.agentctl.v1.EnvironmentStatusRequest\x1a\x18.agentctl.v1.Environment\x12I\n\x06\x43reate\x12%.agentctl.v1.CreateEnvironmentRequest\x1a\x18.agentctl.v1.Environment\x12W\n\x06\x44\x65lete\x12%.agentctl.v1.DeleteEnvironmentRequest\x1a&.agentctl.v1.DeleteEnvironmentResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'agentctl.v1.environments_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_ENVIRONMENT_OPTIONSENTRY']._loaded_options = None
+  _globals['_ENVIRONMENT_OPTIONSENTRY']._serialized_options = b'8\001'
   _globals['_ENVIRONMENT']._serialized_start=48
-  _globals['_ENVIRONMENT']._serialized_end=184
-  _globals['_LISTENVIRONMENTSREQUEST']._serialized_start=186
-  _globals['_LISTENVIRONMENTSREQUEST']._serialized_end=250
-  _globals['_LISTENVIRONMENTSRESPONSE']._serialized_start=252
-  _globals['_LISTENVIRONMENTSRESPONSE']._serialized_end=351
-  _globals['_ENVIRONMENTSTATUSREQUEST']._serialized_start=353
-  _globals['_ENVIRONMENTSTATUSREQUEST']._serialized_end=393
-  _globals['_CREATEENVIRONMENTREQUEST']._serialized_start=395
-  _globals['_CREATEENVIRONMENTREQUEST']._serialized_end=456
-  _globals['_DELETEENVIRONMENTREQUEST']._serialized_start=458
-  _globals['_DELETEENVIRONMENTREQUEST']._serialized_end=498
-  _globals['_DELETEENVIRONMENTRESPONSE']._serialized_start=500
-  _globals['_DELETEENVIRONMENTRESPONSE']._serialized_end=527
-  _globals['_ENVIRONMENTS']._serialized_start=530
-  _globals['_ENVIRONMENTS']._serialized_end=868
+  _globals['_ENVIRONMENT']._serialized_end=288
+  _globals['_ENVIRONMENT_OPTIONSENTRY']._serialized_start=218
+  _globals['_ENVIRONMENT_OPTIONSENTRY']._serialized_end=264
+  _globals['_LISTENVIRONMENTSREQUEST']._serialized_start=290
+  _globals['_LISTENVIRONMENTSREQUEST']._serialized_end=354
+  _globals['_LISTENVIRONMENTSRESPONSE']._serialized_start=356
+  _globals['_LISTENVIRONMENTSRESPONSE']._serialized_end=455
+  _globals['_ENVIRONMENTSTATUSREQUEST']._serialized_start=457
+  _globals['_ENVIRONMENTSTATUSREQUEST']._serialized_end=497
+  _globals['_CREATEENVIRONMENTREQUEST']._serialized_start=499
+  _globals['_CREATEENVIRONMENTREQUEST']._serialized_end=560
+  _globals['_DELETEENVIRONMENTREQUEST']._serialized_start=562
+  _globals['_DELETEENVIRONMENTREQUEST']._serialized_end=602
+  _globals['_DELETEENVIRONMENTRESPONSE']._serialized_start=604
+  _globals['_DELETEENVIRONMENTRESPONSE']._serialized_end=631
+  _globals['_ENVIRONMENTS']._serialized_start=634
+  _globals['_ENVIRONMENTS']._serialized_end=972
 # @@protoc_insertion_point(module_scope)

@@ -19,11 +19,28 @@ class Environment(google.protobuf.message.Message):
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
+    @typing.final
+    class OptionsEntry(google.protobuf.message.Message):
+        DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: builtins.int
+        VALUE_FIELD_NUMBER: builtins.int
+        key: builtins.str
+        value: builtins.str
+        def __init__(
+            self,
+            *,
+            key: builtins.str = ...,
+            value: builtins.str = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: typing.Literal["key", b"key", "value", b"value"]) -> None: ...
+
     NAME_FIELD_NUMBER: builtins.int
     AVAILABLE_FIELD_NUMBER: builtins.int
     DETAIL_FIELD_NUMBER: builtins.int
     CAPABILITIES_FIELD_NUMBER: builtins.int
     SESSIONS_FIELD_NUMBER: builtins.int
+    OPTIONS_FIELD_NUMBER: builtins.int
     name: builtins.str
     """local, worktree, sandbox or container."""
     available: builtins.bool
@@ -36,6 +53,10 @@ class Environment(google.protobuf.message.Message):
     def capabilities(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
         """checkout, sandbox, network_policy, secrets, artifacts, logs, pull_requests, long_running."""
 
+    @property
+    def options(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.str]:
+        """What Sessions.Create takes for it in environment_options, each with its meaning."""
+
     def __init__(
         self,
         *,
@@ -44,9 +65,10 @@ class Environment(google.protobuf.message.Message):
         detail: builtins.str | None = ...,
         capabilities: collections.abc.Iterable[builtins.str] | None = ...,
         sessions: builtins.int | None = ...,
+        options: collections.abc.Mapping[builtins.str, builtins.str] | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_detail", b"_detail", "_sessions", b"_sessions", "detail", b"detail", "sessions", b"sessions"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_detail", b"_detail", "_sessions", b"_sessions", "available", b"available", "capabilities", b"capabilities", "detail", b"detail", "name", b"name", "sessions", b"sessions"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_detail", b"_detail", "_sessions", b"_sessions", "available", b"available", "capabilities", b"capabilities", "detail", b"detail", "name", b"name", "options", b"options", "sessions", b"sessions"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_detail", b"_detail"]) -> typing.Literal["detail"] | None: ...
     @typing.overload

@@ -981,6 +981,8 @@ class Artifact(google.protobuf.message.Message):
     SIZE_FIELD_NUMBER: builtins.int
     CREATED_AT_FIELD_NUMBER: builtins.int
     EXPIRES_AT_FIELD_NUMBER: builtins.int
+    URL_FIELD_NUMBER: builtins.int
+    PATH_FIELD_NUMBER: builtins.int
     artifact_id: builtins.str
     """What Artifacts.Get takes."""
     action: agentctl.v1.enums_pb2.ArtifactAction.ValueType
@@ -997,6 +999,10 @@ class Artifact(google.protobuf.message.Message):
     """Unix ms."""
     expires_at: builtins.int
     """Unix ms; absent when it is kept."""
+    url: builtins.str
+    """Where it is, when it lives elsewhere (a pull request)."""
+    path: builtins.str
+    """The file it is of, as the agent named it."""
     def __init__(
         self,
         *,
@@ -1008,9 +1014,11 @@ class Artifact(google.protobuf.message.Message):
         size: builtins.int | None = ...,
         created_at: builtins.int | None = ...,
         expires_at: builtins.int | None = ...,
+        url: builtins.str | None = ...,
+        path: builtins.str | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_created_at", b"_created_at", "_expires_at", b"_expires_at", "_mime_type", b"_mime_type", "_size", b"_size", "_title", b"_title", "created_at", b"created_at", "expires_at", b"expires_at", "mime_type", b"mime_type", "size", b"size", "title", b"title"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_created_at", b"_created_at", "_expires_at", b"_expires_at", "_mime_type", b"_mime_type", "_size", b"_size", "_title", b"_title", "action", b"action", "artifact_id", b"artifact_id", "created_at", b"created_at", "expires_at", b"expires_at", "kind", b"kind", "mime_type", b"mime_type", "size", b"size", "title", b"title"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_created_at", b"_created_at", "_expires_at", b"_expires_at", "_mime_type", b"_mime_type", "_path", b"_path", "_size", b"_size", "_title", b"_title", "_url", b"_url", "created_at", b"created_at", "expires_at", b"expires_at", "mime_type", b"mime_type", "path", b"path", "size", b"size", "title", b"title", "url", b"url"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_created_at", b"_created_at", "_expires_at", b"_expires_at", "_mime_type", b"_mime_type", "_path", b"_path", "_size", b"_size", "_title", b"_title", "_url", b"_url", "action", b"action", "artifact_id", b"artifact_id", "created_at", b"created_at", "expires_at", b"expires_at", "kind", b"kind", "mime_type", b"mime_type", "path", b"path", "size", b"size", "title", b"title", "url", b"url"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_created_at", b"_created_at"]) -> typing.Literal["created_at"] | None: ...
     @typing.overload
@@ -1018,9 +1026,13 @@ class Artifact(google.protobuf.message.Message):
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_mime_type", b"_mime_type"]) -> typing.Literal["mime_type"] | None: ...
     @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_path", b"_path"]) -> typing.Literal["path"] | None: ...
+    @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_size", b"_size"]) -> typing.Literal["size"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_title", b"_title"]) -> typing.Literal["title"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_url", b"_url"]) -> typing.Literal["url"] | None: ...
 
 global___Artifact = Artifact
 
@@ -1034,6 +1046,9 @@ class Git(google.protobuf.message.Message):
     HEAD_FIELD_NUMBER: builtins.int
     DIRTY_FIELD_NUMBER: builtins.int
     PULL_REQUEST_URL_FIELD_NUMBER: builtins.int
+    FILES_FIELD_NUMBER: builtins.int
+    ADDITIONS_FIELD_NUMBER: builtins.int
+    DELETIONS_FIELD_NUMBER: builtins.int
     branch: builtins.str
     """The branch that is checked out."""
     head: builtins.str
@@ -1042,6 +1057,12 @@ class Git(google.protobuf.message.Message):
     """True when there are changes that are not committed."""
     pull_request_url: builtins.str
     """A pull request that was opened or updated."""
+    files: builtins.int
+    """Files that differ from the commit, untracked ones too."""
+    additions: builtins.int
+    """Lines added against the commit, in tracked files."""
+    deletions: builtins.int
+    """Lines removed against the commit, in tracked files."""
     def __init__(
         self,
         *,
@@ -1049,13 +1070,22 @@ class Git(google.protobuf.message.Message):
         head: builtins.str | None = ...,
         dirty: builtins.bool | None = ...,
         pull_request_url: builtins.str | None = ...,
+        files: builtins.int | None = ...,
+        additions: builtins.int | None = ...,
+        deletions: builtins.int | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_branch", b"_branch", "_dirty", b"_dirty", "_head", b"_head", "_pull_request_url", b"_pull_request_url", "branch", b"branch", "dirty", b"dirty", "head", b"head", "pull_request_url", b"pull_request_url"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_branch", b"_branch", "_dirty", b"_dirty", "_head", b"_head", "_pull_request_url", b"_pull_request_url", "branch", b"branch", "dirty", b"dirty", "head", b"head", "pull_request_url", b"pull_request_url"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_additions", b"_additions", "_branch", b"_branch", "_deletions", b"_deletions", "_dirty", b"_dirty", "_files", b"_files", "_head", b"_head", "_pull_request_url", b"_pull_request_url", "additions", b"additions", "branch", b"branch", "deletions", b"deletions", "dirty", b"dirty", "files", b"files", "head", b"head", "pull_request_url", b"pull_request_url"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_additions", b"_additions", "_branch", b"_branch", "_deletions", b"_deletions", "_dirty", b"_dirty", "_files", b"_files", "_head", b"_head", "_pull_request_url", b"_pull_request_url", "additions", b"additions", "branch", b"branch", "deletions", b"deletions", "dirty", b"dirty", "files", b"files", "head", b"head", "pull_request_url", b"pull_request_url"]) -> None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_additions", b"_additions"]) -> typing.Literal["additions"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_branch", b"_branch"]) -> typing.Literal["branch"] | None: ...
     @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_deletions", b"_deletions"]) -> typing.Literal["deletions"] | None: ...
+    @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_dirty", b"_dirty"]) -> typing.Literal["dirty"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_files", b"_files"]) -> typing.Literal["files"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_head", b"_head"]) -> typing.Literal["head"] | None: ...
     @typing.overload

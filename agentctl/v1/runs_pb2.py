@@ -24,10 +24,12 @@ _sym_db = _symbol_database.Default()
 
 
 from agentctl.v1 import enums_pb2 as agentctl_dot_v1_dot_enums__pb2
+from agentctl.v1 import artifacts_pb2 as agentctl_dot_v1_dot_artifacts__pb2
 from agentctl.v1 import parts_pb2 as agentctl_dot_v1_dot_parts__pb2
+from agentctl.v1 import payloads_pb2 as agentctl_dot_v1_dot_payloads__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16\x61gentctl/v1/runs.proto\x12\x0b\x61gentctl.v1\x1a\x17\x61gentctl/v1/enums.proto\x1a\x17\x61gentctl/v1/parts.proto\"\xa1\x06\n\x03Run\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12$\n\x05state\x18\x03 \x01(\x0e\x32\x15.agentctl.v1.RunState\x12#\n\x06origin\x18\x04 \x01(\x0e\x32\x13.agentctl.v1.Origin\x12)\n\x06prompt\x18\x05 \x03(\x0b\x32\x19.agentctl.v1.ContentBlock\x12/\n\x07\x63ommand\x18\x06 \x01(\x0b\x32\x19.agentctl.v1.CommandInputH\x00\x88\x01\x01\x12\x0e\n\x06review\x18\x07 \x01(\x08\x12\x0f\n\x07\x63ompact\x18\x08 \x01(\x08\x12\x15\n\x08position\x18\t \x01(\x05H\x01\x88\x01\x01\x12\x12\n\x05model\x18\n \x01(\tH\x02\x88\x01\x01\x12\x11\n\x04mode\x18\x0b \x01(\tH\x03\x88\x01\x01\x12\x13\n\x06\x65\x66\x66ort\x18\x0c \x01(\tH\x04\x88\x01\x01\x12\x17\n\ntimeout_ms\x18\r \x01(\x03H\x05\x88\x01\x01\x12,\n\x06labels\x18\x0e \x03(\x0b\x32\x1c.agentctl.v1.Run.LabelsEntry\x12\x12\n\ncreated_at\x18\x0f \x01(\x03\x12\x17\n\nstarted_at\x18\x10 \x01(\x03H\x06\x88\x01\x01\x12\x15\n\x08\x65nded_at\x18\x11 \x01(\x03H\x07\x88\x01\x01\x12\x18\n\x0bstop_reason\x18\x12 \x01(\tH\x08\x88\x01\x01\x12!\n\x05usage\x18\x13 \x01(\x0b\x32\x12.agentctl.v1.Usage\x12\x15\n\x08\x63ost_usd\x18\x14 \x01(\x01H\t\x88\x01\x01\x12$\n\x05\x65rror\x18\x15 \x01(\x0b\x32\x15.agentctl.v1.RunError\x12\x18\n\x0b\x66olded_into\x18\x16 \x01(\tH\n\x88\x01\x01\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\n\n\x08_commandB\x0b\n\t_positionB\x08\n\x06_modelB\x07\n\x05_modeB\t\n\x07_effortB\r\n\x0b_timeout_msB\r\n\x0b_started_atB\x0b\n\t_ended_atB\x0e\n\x0c_stop_reasonB\x0b\n\t_cost_usdB\x0e\n\x0c_folded_into\"/\n\x0c\x43ommandInput\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\targuments\x18\x02 \x01(\t\"\x93\x01\n\x08RunInput\x12)\n\x06\x62locks\x18\x01 \x03(\x0b\x32\x19.agentctl.v1.ContentBlock\x12/\n\x07\x63ommand\x18\x02 \x01(\x0b\x32\x19.agentctl.v1.CommandInputH\x00\x88\x01\x01\x12\x0e\n\x06review\x18\x03 \x01(\x08\x12\x0f\n\x07\x63ompact\x18\x04 \x01(\x08\x42\n\n\x08_command\"\xaf\x03\n\x10\x43reateRunRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12$\n\x05input\x18\x02 \x01(\x0b\x32\x15.agentctl.v1.RunInput\x12$\n\x07if_busy\x18\x03 \x01(\x0e\x32\x13.agentctl.v1.IfBusy\x12\x17\n\ntimeout_ms\x18\x04 \x01(\x03H\x00\x88\x01\x01\x12\x12\n\x05model\x18\x05 \x01(\tH\x01\x88\x01\x01\x12\x11\n\x04mode\x18\x06 \x01(\tH\x02\x88\x01\x01\x12\x13\n\x06\x65\x66\x66ort\x18\x07 \x01(\tH\x03\x88\x01\x01\x12\x1f\n\x12output_schema_json\x18\x08 \x01(\x0cH\x04\x88\x01\x01\x12\x39\n\x06labels\x18\t \x03(\x0b\x32).agentctl.v1.CreateRunRequest.LabelsEntry\x12\x17\n\x0fidempotency_key\x18\n \x01(\t\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\r\n\x0b_timeout_msB\x08\n\x06_modelB\x07\n\x05_modeB\t\n\x07_effortB\x15\n\x13_output_schema_json\"g\n\x11\x43reateRunResponse\x12\x1d\n\x03run\x18\x01 \x01(\x0b\x32\x10.agentctl.v1.Run\x12\x15\n\x08position\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12\x0f\n\x07steered\x18\x03 \x01(\x08\x42\x0b\n\t_position\"\x1f\n\rGetRunRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\"s\n\x0fListRunsRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12%\n\x06states\x18\x02 \x03(\x0e\x32\x15.agentctl.v1.RunState\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\"K\n\x10ListRunsResponse\x12\x1e\n\x04runs\x18\x01 \x03(\x0b\x32\x10.agentctl.v1.Run\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"H\n\x0eWaitRunRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x17\n\ntimeout_ms\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\r\n\x0b_timeout_ms\"Y\n\x0fWaitRunResponse\x12\'\n\x06status\x18\x01 \x01(\x0e\x32\x17.agentctl.v1.WaitStatus\x12\x1d\n\x03run\x18\x02 \x01(\x0b\x32\x10.agentctl.v1.Run\"Y\n\x10\x43\x61ncelRunRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x12\n\ndrop_queue\x18\x03 \x01(\x08\x12\r\n\x05\x66orce\x18\x04 \x01(\x08\"?\n\x11\x43\x61ncelRunResponse\x12\"\n\x03run\x18\x01 \x01(\x0b\x32\x10.agentctl.v1.RunH\x00\x88\x01\x01\x42\x06\n\x04_run*r\n\x06IfBusy\x12\x17\n\x13IF_BUSY_UNSPECIFIED\x10\x00\x12\x11\n\rIF_BUSY_QUEUE\x10\x01\x12\x12\n\x0eIF_BUSY_REJECT\x10\x02\x12\x15\n\x11IF_BUSY_INTERRUPT\x10\x03\x12\x11\n\rIF_BUSY_STEER\x10\x04*\xac\x01\n\nWaitStatus\x12\x1b\n\x17WAIT_STATUS_UNSPECIFIED\x10\x00\x12\x18\n\x14WAIT_STATUS_ACCEPTED\x10\x01\x12\x19\n\x15WAIT_STATUS_COMPLETED\x10\x02\x12\x16\n\x12WAIT_STATUS_FAILED\x10\x03\x12\x19\n\x15WAIT_STATUS_CANCELLED\x10\x04\x12\x19\n\x15WAIT_STATUS_TIMED_OUT\x10\x05\x32\xd5\x02\n\x04Runs\x12G\n\x06\x43reate\x12\x1d.agentctl.v1.CreateRunRequest\x1a\x1e.agentctl.v1.CreateRunResponse\x12\x33\n\x03Get\x12\x1a.agentctl.v1.GetRunRequest\x1a\x10.agentctl.v1.Run\x12\x43\n\x04List\x12\x1c.agentctl.v1.ListRunsRequest\x1a\x1d.agentctl.v1.ListRunsResponse\x12\x41\n\x04Wait\x12\x1b.agentctl.v1.WaitRunRequest\x1a\x1c.agentctl.v1.WaitRunResponse\x12G\n\x06\x43\x61ncel\x12\x1d.agentctl.v1.CancelRunRequest\x1a\x1e.agentctl.v1.CancelRunResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16\x61gentctl/v1/runs.proto\x12\x0b\x61gentctl.v1\x1a\x17\x61gentctl/v1/enums.proto\x1a\x1b\x61gentctl/v1/artifacts.proto\x1a\x17\x61gentctl/v1/parts.proto\x1a\x1a\x61gentctl/v1/payloads.proto\"\xa4\x07\n\x03Run\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12$\n\x05state\x18\x03 \x01(\x0e\x32\x15.agentctl.v1.RunState\x12#\n\x06origin\x18\x04 \x01(\x0e\x32\x13.agentctl.v1.Origin\x12)\n\x06prompt\x18\x05 \x03(\x0b\x32\x19.agentctl.v1.ContentBlock\x12/\n\x07\x63ommand\x18\x06 \x01(\x0b\x32\x19.agentctl.v1.CommandInputH\x00\x88\x01\x01\x12\x0e\n\x06review\x18\x07 \x01(\x08\x12\x0f\n\x07\x63ompact\x18\x08 \x01(\x08\x12\x15\n\x08position\x18\t \x01(\x05H\x01\x88\x01\x01\x12\x12\n\x05model\x18\n \x01(\tH\x02\x88\x01\x01\x12\x11\n\x04mode\x18\x0b \x01(\tH\x03\x88\x01\x01\x12\x13\n\x06\x65\x66\x66ort\x18\x0c \x01(\tH\x04\x88\x01\x01\x12\x17\n\ntimeout_ms\x18\r \x01(\x03H\x05\x88\x01\x01\x12,\n\x06labels\x18\x0e \x03(\x0b\x32\x1c.agentctl.v1.Run.LabelsEntry\x12\x12\n\ncreated_at\x18\x0f \x01(\x03\x12\x17\n\nstarted_at\x18\x10 \x01(\x03H\x06\x88\x01\x01\x12\x15\n\x08\x65nded_at\x18\x11 \x01(\x03H\x07\x88\x01\x01\x12\x18\n\x0bstop_reason\x18\x12 \x01(\tH\x08\x88\x01\x01\x12!\n\x05usage\x18\x13 \x01(\x0b\x32\x12.agentctl.v1.Usage\x12\x15\n\x08\x63ost_usd\x18\x14 \x01(\x01H\t\x88\x01\x01\x12$\n\x05\x65rror\x18\x15 \x01(\x0b\x32\x15.agentctl.v1.RunError\x12\x18\n\x0b\x66olded_into\x18\x16 \x01(\tH\n\x88\x01\x01\x12\x18\n\x0bsession_key\x18\x17 \x01(\tH\x0b\x88\x01\x01\x12&\n\x06output\x18\x18 \x01(\x0b\x32\x16.agentctl.v1.RunOutput\x12/\n\tartifacts\x18\x19 \x03(\x0b\x32\x1c.agentctl.v1.ArtifactSummary\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\n\n\x08_commandB\x0b\n\t_positionB\x08\n\x06_modelB\x07\n\x05_modeB\t\n\x07_effortB\r\n\x0b_timeout_msB\r\n\x0b_started_atB\x0b\n\t_ended_atB\x0e\n\x0c_stop_reasonB\x0b\n\t_cost_usdB\x0e\n\x0c_folded_intoB\x0e\n\x0c_session_key\"g\n\tRunOutput\x12\x0c\n\x04text\x18\x01 \x01(\t\x12&\n\x08messages\x18\x02 \x03(\x0b\x32\x14.agentctl.v1.Message\x12\x16\n\ttruncated\x18\x03 \x01(\x08H\x00\x88\x01\x01\x42\x0c\n\n_truncated\"/\n\x0c\x43ommandInput\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\targuments\x18\x02 \x01(\t\"\x93\x01\n\x08RunInput\x12)\n\x06\x62locks\x18\x01 \x03(\x0b\x32\x19.agentctl.v1.ContentBlock\x12/\n\x07\x63ommand\x18\x02 \x01(\x0b\x32\x19.agentctl.v1.CommandInputH\x00\x88\x01\x01\x12\x0e\n\x06review\x18\x03 \x01(\x08\x12\x0f\n\x07\x63ompact\x18\x04 \x01(\x08\x42\n\n\x08_command\"\xaf\x03\n\x10\x43reateRunRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12$\n\x05input\x18\x02 \x01(\x0b\x32\x15.agentctl.v1.RunInput\x12$\n\x07if_busy\x18\x03 \x01(\x0e\x32\x13.agentctl.v1.IfBusy\x12\x17\n\ntimeout_ms\x18\x04 \x01(\x03H\x00\x88\x01\x01\x12\x12\n\x05model\x18\x05 \x01(\tH\x01\x88\x01\x01\x12\x11\n\x04mode\x18\x06 \x01(\tH\x02\x88\x01\x01\x12\x13\n\x06\x65\x66\x66ort\x18\x07 \x01(\tH\x03\x88\x01\x01\x12\x1f\n\x12output_schema_json\x18\x08 \x01(\x0cH\x04\x88\x01\x01\x12\x39\n\x06labels\x18\t \x03(\x0b\x32).agentctl.v1.CreateRunRequest.LabelsEntry\x12\x17\n\x0fidempotency_key\x18\n \x01(\t\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\r\n\x0b_timeout_msB\x08\n\x06_modelB\x07\n\x05_modeB\t\n\x07_effortB\x15\n\x13_output_schema_json\"g\n\x11\x43reateRunResponse\x12\x1d\n\x03run\x18\x01 \x01(\x0b\x32\x10.agentctl.v1.Run\x12\x15\n\x08position\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12\x0f\n\x07steered\x18\x03 \x01(\x08\x42\x0b\n\t_position\"\x1f\n\rGetRunRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\"s\n\x0fListRunsRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12%\n\x06states\x18\x02 \x03(\x0e\x32\x15.agentctl.v1.RunState\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\"K\n\x10ListRunsResponse\x12\x1e\n\x04runs\x18\x01 \x03(\x0b\x32\x10.agentctl.v1.Run\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"H\n\x0eWaitRunRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x17\n\ntimeout_ms\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\r\n\x0b_timeout_ms\"Y\n\x0fWaitRunResponse\x12\'\n\x06status\x18\x01 \x01(\x0e\x32\x17.agentctl.v1.WaitStatus\x12\x1d\n\x03run\x18\x02 \x01(\x0b\x32\x10.agentctl.v1.Run\"Y\n\x10\x43\x61ncelRunRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x12\n\ndrop_queue\x18\x03 \x01(\x08\x12\r\n\x05\x66orce\x18\x04 \x01(\x08\"?\n\x11\x43\x61ncelRunResponse\x12\"\n\x03run\x18\x01 \x01(\x0b\x32\x10.agentctl.v1.RunH\x00\x88\x01\x01\x42\x06\n\x04_run*r\n\x06IfBusy\x12\x17\n\x13IF_BUSY_UNSPECIFIED\x10\x00\x12\x11\n\rIF_BUSY_QUEUE\x10\x01\x12\x12\n\x0eIF_BUSY_REJECT\x10\x02\x12\x15\n\x11IF_BUSY_INTERRUPT\x10\x03\x12\x11\n\rIF_BUSY_STEER\x10\x04*\xac\x01\n\nWaitStatus\x12\x1b\n\x17WAIT_STATUS_UNSPECIFIED\x10\x00\x12\x18\n\x14WAIT_STATUS_ACCEPTED\x10\x01\x12\x19\n\x15WAIT_STATUS_COMPLETED\x10\x02\x12\x16\n\x12WAIT_STATUS_FAILED\x10\x03\x12\x19\n\x15WAIT_STATUS_CANCELLED\x10\x04\x12\x19\n\x15WAIT_STATUS_TIMED_OUT\x10\x05\x32\xd5\x02\n\x04Runs\x12G\n\x06\x43reate\x12\x1d.agentctl.v1.CreateRunRequest\x1a\x1e.agentctl.v1.CreateRunResponse\x12\x33\n\x03Get\x12\x1a.agentctl.v1.GetRunRequest\x1a\x10.agentctl.v1.Run\x12\x43\n\x04List\x12\x1c.agentctl.v1.ListRunsRequest\x1a\x1d.agentctl.v1.ListRunsResponse\x12\x41\n\x04Wait\x12\x1b.agentctl.v1.WaitRunRequest\x1a\x1c.agentctl.v1.WaitRunResponse\x12G\n\x06\x43\x61ncel\x12\x1d.agentctl.v1.CancelRunRequest\x1a\x1e.agentctl.v1.CancelRunResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,38 +40,40 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RUN_LABELSENTRY']._serialized_options = b'8\001'
   _globals['_CREATERUNREQUEST_LABELSENTRY']._loaded_options = None
   _globals['_CREATERUNREQUEST_LABELSENTRY']._serialized_options = b'8\001'
-  _globals['_IFBUSY']._serialized_start=2179
-  _globals['_IFBUSY']._serialized_end=2293
-  _globals['_WAITSTATUS']._serialized_start=2296
-  _globals['_WAITSTATUS']._serialized_end=2468
-  _globals['_RUN']._serialized_start=90
-  _globals['_RUN']._serialized_end=891
-  _globals['_RUN_LABELSENTRY']._serialized_start=703
-  _globals['_RUN_LABELSENTRY']._serialized_end=748
-  _globals['_COMMANDINPUT']._serialized_start=893
-  _globals['_COMMANDINPUT']._serialized_end=940
-  _globals['_RUNINPUT']._serialized_start=943
-  _globals['_RUNINPUT']._serialized_end=1090
-  _globals['_CREATERUNREQUEST']._serialized_start=1093
-  _globals['_CREATERUNREQUEST']._serialized_end=1524
-  _globals['_CREATERUNREQUEST_LABELSENTRY']._serialized_start=703
-  _globals['_CREATERUNREQUEST_LABELSENTRY']._serialized_end=748
-  _globals['_CREATERUNRESPONSE']._serialized_start=1526
-  _globals['_CREATERUNRESPONSE']._serialized_end=1629
-  _globals['_GETRUNREQUEST']._serialized_start=1631
-  _globals['_GETRUNREQUEST']._serialized_end=1662
-  _globals['_LISTRUNSREQUEST']._serialized_start=1664
-  _globals['_LISTRUNSREQUEST']._serialized_end=1779
-  _globals['_LISTRUNSRESPONSE']._serialized_start=1781
-  _globals['_LISTRUNSRESPONSE']._serialized_end=1856
-  _globals['_WAITRUNREQUEST']._serialized_start=1858
-  _globals['_WAITRUNREQUEST']._serialized_end=1930
-  _globals['_WAITRUNRESPONSE']._serialized_start=1932
-  _globals['_WAITRUNRESPONSE']._serialized_end=2021
-  _globals['_CANCELRUNREQUEST']._serialized_start=2023
-  _globals['_CANCELRUNREQUEST']._serialized_end=2112
-  _globals['_CANCELRUNRESPONSE']._serialized_start=2114
-  _globals['_CANCELRUNRESPONSE']._serialized_end=2177
-  _globals['_RUNS']._serialized_start=2471
-  _globals['_RUNS']._serialized_end=2812
+  _globals['_IFBUSY']._serialized_start=2472
+  _globals['_IFBUSY']._serialized_end=2586
+  _globals['_WAITSTATUS']._serialized_start=2589
+  _globals['_WAITSTATUS']._serialized_end=2761
+  _globals['_RUN']._serialized_start=147
+  _globals['_RUN']._serialized_end=1079
+  _globals['_RUN_LABELSENTRY']._serialized_start=875
+  _globals['_RUN_LABELSENTRY']._serialized_end=920
+  _globals['_RUNOUTPUT']._serialized_start=1081
+  _globals['_RUNOUTPUT']._serialized_end=1184
+  _globals['_COMMANDINPUT']._serialized_start=1186
+  _globals['_COMMANDINPUT']._serialized_end=1233
+  _globals['_RUNINPUT']._serialized_start=1236
+  _globals['_RUNINPUT']._serialized_end=1383
+  _globals['_CREATERUNREQUEST']._serialized_start=1386
+  _globals['_CREATERUNREQUEST']._serialized_end=1817
+  _globals['_CREATERUNREQUEST_LABELSENTRY']._serialized_start=875
+  _globals['_CREATERUNREQUEST_LABELSENTRY']._serialized_end=920
+  _globals['_CREATERUNRESPONSE']._serialized_start=1819
+  _globals['_CREATERUNRESPONSE']._serialized_end=1922
+  _globals['_GETRUNREQUEST']._serialized_start=1924
+  _globals['_GETRUNREQUEST']._serialized_end=1955
+  _globals['_LISTRUNSREQUEST']._serialized_start=1957
+  _globals['_LISTRUNSREQUEST']._serialized_end=2072
+  _globals['_LISTRUNSRESPONSE']._serialized_start=2074
+  _globals['_LISTRUNSRESPONSE']._serialized_end=2149
+  _globals['_WAITRUNREQUEST']._serialized_start=2151
+  _globals['_WAITRUNREQUEST']._serialized_end=2223
+  _globals['_WAITRUNRESPONSE']._serialized_start=2225
+  _globals['_WAITRUNRESPONSE']._serialized_end=2314
+  _globals['_CANCELRUNREQUEST']._serialized_start=2316
+  _globals['_CANCELRUNREQUEST']._serialized_end=2405
+  _globals['_CANCELRUNRESPONSE']._serialized_start=2407
+  _globals['_CANCELRUNRESPONSE']._serialized_end=2470
+  _globals['_RUNS']._serialized_start=2764
+  _globals['_RUNS']._serialized_end=3105
 # @@protoc_insertion_point(module_scope)

@@ -4,8 +4,10 @@
 isort:skip_file
 Prompts and the turns that answer them."""
 
+import agentctl.v1.artifacts_pb2
 import agentctl.v1.enums_pb2
 import agentctl.v1.parts_pb2
+import agentctl.v1.payloads_pb2
 import builtins
 import collections.abc
 import google.protobuf.descriptor
@@ -134,6 +136,9 @@ class Run(google.protobuf.message.Message):
     COST_USD_FIELD_NUMBER: builtins.int
     ERROR_FIELD_NUMBER: builtins.int
     FOLDED_INTO_FIELD_NUMBER: builtins.int
+    SESSION_KEY_FIELD_NUMBER: builtins.int
+    OUTPUT_FIELD_NUMBER: builtins.int
+    ARTIFACTS_FIELD_NUMBER: builtins.int
     run_id: builtins.str
     """Its id (run_...)."""
     session_id: builtins.str
@@ -168,6 +173,8 @@ class Run(google.protobuf.message.Message):
     """Cost of this run in USD; absent when not told."""
     folded_into: builtins.str
     """The run whose turn answered this prompt too."""
+    session_key: builtins.str
+    """The session's key, when its client chose one."""
     @property
     def prompt(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[agentctl.v1.parts_pb2.ContentBlock]:
         """The prompt, cut to 256 KiB (4 KiB in a list); empty for a command, a review, a compaction, or a run of the agent's own."""
@@ -187,6 +194,14 @@ class Run(google.protobuf.message.Message):
     @property
     def error(self) -> agentctl.v1.parts_pb2.RunError:
         """Why it did not complete."""
+
+    @property
+    def output(self) -> global___RunOutput:
+        """What the assistant said; in Get and in Wait, once it ended."""
+
+    @property
+    def artifacts(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[agentctl.v1.artifacts_pb2.ArtifactSummary]:
+        """What it made; in Get and in Wait."""
 
     def __init__(
         self,
@@ -213,9 +228,12 @@ class Run(google.protobuf.message.Message):
         cost_usd: builtins.float | None = ...,
         error: agentctl.v1.parts_pb2.RunError | None = ...,
         folded_into: builtins.str | None = ...,
+        session_key: builtins.str | None = ...,
+        output: global___RunOutput | None = ...,
+        artifacts: collections.abc.Iterable[agentctl.v1.artifacts_pb2.ArtifactSummary] | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_command", b"_command", "_cost_usd", b"_cost_usd", "_effort", b"_effort", "_ended_at", b"_ended_at", "_folded_into", b"_folded_into", "_mode", b"_mode", "_model", b"_model", "_position", b"_position", "_started_at", b"_started_at", "_stop_reason", b"_stop_reason", "_timeout_ms", b"_timeout_ms", "command", b"command", "cost_usd", b"cost_usd", "effort", b"effort", "ended_at", b"ended_at", "error", b"error", "folded_into", b"folded_into", "mode", b"mode", "model", b"model", "position", b"position", "started_at", b"started_at", "stop_reason", b"stop_reason", "timeout_ms", b"timeout_ms", "usage", b"usage"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_command", b"_command", "_cost_usd", b"_cost_usd", "_effort", b"_effort", "_ended_at", b"_ended_at", "_folded_into", b"_folded_into", "_mode", b"_mode", "_model", b"_model", "_position", b"_position", "_started_at", b"_started_at", "_stop_reason", b"_stop_reason", "_timeout_ms", b"_timeout_ms", "command", b"command", "compact", b"compact", "cost_usd", b"cost_usd", "created_at", b"created_at", "effort", b"effort", "ended_at", b"ended_at", "error", b"error", "folded_into", b"folded_into", "labels", b"labels", "mode", b"mode", "model", b"model", "origin", b"origin", "position", b"position", "prompt", b"prompt", "review", b"review", "run_id", b"run_id", "session_id", b"session_id", "started_at", b"started_at", "state", b"state", "stop_reason", b"stop_reason", "timeout_ms", b"timeout_ms", "usage", b"usage"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_command", b"_command", "_cost_usd", b"_cost_usd", "_effort", b"_effort", "_ended_at", b"_ended_at", "_folded_into", b"_folded_into", "_mode", b"_mode", "_model", b"_model", "_position", b"_position", "_session_key", b"_session_key", "_started_at", b"_started_at", "_stop_reason", b"_stop_reason", "_timeout_ms", b"_timeout_ms", "command", b"command", "cost_usd", b"cost_usd", "effort", b"effort", "ended_at", b"ended_at", "error", b"error", "folded_into", b"folded_into", "mode", b"mode", "model", b"model", "output", b"output", "position", b"position", "session_key", b"session_key", "started_at", b"started_at", "stop_reason", b"stop_reason", "timeout_ms", b"timeout_ms", "usage", b"usage"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_command", b"_command", "_cost_usd", b"_cost_usd", "_effort", b"_effort", "_ended_at", b"_ended_at", "_folded_into", b"_folded_into", "_mode", b"_mode", "_model", b"_model", "_position", b"_position", "_session_key", b"_session_key", "_started_at", b"_started_at", "_stop_reason", b"_stop_reason", "_timeout_ms", b"_timeout_ms", "artifacts", b"artifacts", "command", b"command", "compact", b"compact", "cost_usd", b"cost_usd", "created_at", b"created_at", "effort", b"effort", "ended_at", b"ended_at", "error", b"error", "folded_into", b"folded_into", "labels", b"labels", "mode", b"mode", "model", b"model", "origin", b"origin", "output", b"output", "position", b"position", "prompt", b"prompt", "review", b"review", "run_id", b"run_id", "session_id", b"session_id", "session_key", b"session_key", "started_at", b"started_at", "state", b"state", "stop_reason", b"stop_reason", "timeout_ms", b"timeout_ms", "usage", b"usage"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_command", b"_command"]) -> typing.Literal["command"] | None: ...
     @typing.overload
@@ -233,6 +251,8 @@ class Run(google.protobuf.message.Message):
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_position", b"_position"]) -> typing.Literal["position"] | None: ...
     @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_session_key", b"_session_key"]) -> typing.Literal["session_key"] | None: ...
+    @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_started_at", b"_started_at"]) -> typing.Literal["started_at"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_stop_reason", b"_stop_reason"]) -> typing.Literal["stop_reason"] | None: ...
@@ -240,6 +260,36 @@ class Run(google.protobuf.message.Message):
     def WhichOneof(self, oneof_group: typing.Literal["_timeout_ms", b"_timeout_ms"]) -> typing.Literal["timeout_ms"] | None: ...
 
 global___Run = Run
+
+@typing.final
+class RunOutput(google.protobuf.message.Message):
+    """What the assistant said in a run."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: builtins.int
+    MESSAGES_FIELD_NUMBER: builtins.int
+    TRUNCATED_FIELD_NUMBER: builtins.int
+    text: builtins.str
+    """The text of its last message; empty when it said nothing."""
+    truncated: builtins.bool
+    """True when something was left out."""
+    @property
+    def messages(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[agentctl.v1.payloads_pb2.Message]:
+        """All its messages in order; at most 256 KiB, the oldest go first."""
+
+    def __init__(
+        self,
+        *,
+        text: builtins.str = ...,
+        messages: collections.abc.Iterable[agentctl.v1.payloads_pb2.Message] | None = ...,
+        truncated: builtins.bool | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: typing.Literal["_truncated", b"_truncated", "truncated", b"truncated"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_truncated", b"_truncated", "messages", b"messages", "text", b"text", "truncated", b"truncated"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["_truncated", b"_truncated"]) -> typing.Literal["truncated"] | None: ...
+
+global___RunOutput = RunOutput
 
 @typing.final
 class CommandInput(google.protobuf.message.Message):

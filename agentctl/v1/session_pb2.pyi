@@ -5,6 +5,7 @@ isort:skip_file
 A session and what it is made of."""
 
 import agentctl.v1.enums_pb2
+import agentctl.v1.parts_pb2
 import builtins
 import collections.abc
 import google.protobuf.descriptor
@@ -112,6 +113,14 @@ class Session(google.protobuf.message.Message):
     UPDATED_AT_FIELD_NUMBER: builtins.int
     CLOSED_AT_FIELD_NUMBER: builtins.int
     OPTIONS_FIELD_NUMBER: builtins.int
+    PHASE_FIELD_NUMBER: builtins.int
+    PROGRESS_FIELD_NUMBER: builtins.int
+    USAGE_FIELD_NUMBER: builtins.int
+    COST_USD_FIELD_NUMBER: builtins.int
+    LAST_ACTIVE_AT_FIELD_NUMBER: builtins.int
+    STATE_SAVED_FIELD_NUMBER: builtins.int
+    SOURCE_WORKSPACE_FIELD_NUMBER: builtins.int
+    BRANCH_FIELD_NUMBER: builtins.int
     session_id: builtins.str
     """Its id (ses_...)."""
     entry_id: builtins.str
@@ -154,6 +163,18 @@ class Session(google.protobuf.message.Message):
     """Unix ms."""
     closed_at: builtins.int
     """Unix ms; absent while it is open."""
+    phase: agentctl.v1.enums_pb2.SessionPhase.ValueType
+    """Where it is, in four words."""
+    cost_usd: builtins.float
+    """Sum of the costs in USD that were told; absent when none were."""
+    last_active_at: builtins.int
+    """Unix ms of its newest event."""
+    state_saved: builtins.bool
+    """Set once it is closed: whether it can be taken up again."""
+    source_workspace: builtins.str
+    """The directory that its environment was made from; absent when it works in that one itself."""
+    branch: builtins.str
+    """The branch that its environment made or took; absent without one."""
     @property
     def additional_directories(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
         """Further directories that the agent may use."""
@@ -169,6 +190,14 @@ class Session(google.protobuf.message.Message):
     @property
     def options(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.str]:
         """Config options that were asked for."""
+
+    @property
+    def progress(self) -> global___SessionProgress:
+        """What was done so far."""
+
+    @property
+    def usage(self) -> agentctl.v1.parts_pb2.Usage:
+        """Sum of the tokens that were told; absent when none were."""
 
     def __init__(
         self,
@@ -198,13 +227,25 @@ class Session(google.protobuf.message.Message):
         updated_at: builtins.int = ...,
         closed_at: builtins.int | None = ...,
         options: collections.abc.Mapping[builtins.str, builtins.str] | None = ...,
+        phase: agentctl.v1.enums_pb2.SessionPhase.ValueType = ...,
+        progress: global___SessionProgress | None = ...,
+        usage: agentctl.v1.parts_pb2.Usage | None = ...,
+        cost_usd: builtins.float | None = ...,
+        last_active_at: builtins.int = ...,
+        state_saved: builtins.bool | None = ...,
+        source_workspace: builtins.str | None = ...,
+        branch: builtins.str | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_agent_id", b"_agent_id", "_closed_at", b"_closed_at", "_forked_from", b"_forked_from", "_key", b"_key", "_mode", b"_mode", "_model", b"_model", "_name", b"_name", "_native_session_id", b"_native_session_id", "_project", b"_project", "_reason", b"_reason", "_title", b"_title", "agent_id", b"agent_id", "closed_at", b"closed_at", "forked_from", b"forked_from", "key", b"key", "mode", b"mode", "model", b"model", "name", b"name", "native_session_id", b"native_session_id", "project", b"project", "reason", b"reason", "title", b"title"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_agent_id", b"_agent_id", "_closed_at", b"_closed_at", "_forked_from", b"_forked_from", "_key", b"_key", "_mode", b"_mode", "_model", b"_model", "_name", b"_name", "_native_session_id", b"_native_session_id", "_project", b"_project", "_reason", b"_reason", "_title", b"_title", "additional_directories", b"additional_directories", "agent_id", b"agent_id", "close_when_done", b"close_when_done", "closed_at", b"closed_at", "created_at", b"created_at", "entry_id", b"entry_id", "environment", b"environment", "forked_from", b"forked_from", "key", b"key", "labels", b"labels", "mode", b"mode", "model", b"model", "name", b"name", "native_session_id", b"native_session_id", "options", b"options", "policy", b"policy", "project", b"project", "queue_held", b"queue_held", "reason", b"reason", "rules", b"rules", "session_id", b"session_id", "state", b"state", "title", b"title", "updated_at", b"updated_at", "workspace", b"workspace"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_agent_id", b"_agent_id", "_branch", b"_branch", "_closed_at", b"_closed_at", "_cost_usd", b"_cost_usd", "_forked_from", b"_forked_from", "_key", b"_key", "_mode", b"_mode", "_model", b"_model", "_name", b"_name", "_native_session_id", b"_native_session_id", "_project", b"_project", "_reason", b"_reason", "_source_workspace", b"_source_workspace", "_state_saved", b"_state_saved", "_title", b"_title", "agent_id", b"agent_id", "branch", b"branch", "closed_at", b"closed_at", "cost_usd", b"cost_usd", "forked_from", b"forked_from", "key", b"key", "mode", b"mode", "model", b"model", "name", b"name", "native_session_id", b"native_session_id", "progress", b"progress", "project", b"project", "reason", b"reason", "source_workspace", b"source_workspace", "state_saved", b"state_saved", "title", b"title", "usage", b"usage"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_agent_id", b"_agent_id", "_branch", b"_branch", "_closed_at", b"_closed_at", "_cost_usd", b"_cost_usd", "_forked_from", b"_forked_from", "_key", b"_key", "_mode", b"_mode", "_model", b"_model", "_name", b"_name", "_native_session_id", b"_native_session_id", "_project", b"_project", "_reason", b"_reason", "_source_workspace", b"_source_workspace", "_state_saved", b"_state_saved", "_title", b"_title", "additional_directories", b"additional_directories", "agent_id", b"agent_id", "branch", b"branch", "close_when_done", b"close_when_done", "closed_at", b"closed_at", "cost_usd", b"cost_usd", "created_at", b"created_at", "entry_id", b"entry_id", "environment", b"environment", "forked_from", b"forked_from", "key", b"key", "labels", b"labels", "last_active_at", b"last_active_at", "mode", b"mode", "model", b"model", "name", b"name", "native_session_id", b"native_session_id", "options", b"options", "phase", b"phase", "policy", b"policy", "progress", b"progress", "project", b"project", "queue_held", b"queue_held", "reason", b"reason", "rules", b"rules", "session_id", b"session_id", "source_workspace", b"source_workspace", "state", b"state", "state_saved", b"state_saved", "title", b"title", "updated_at", b"updated_at", "usage", b"usage", "workspace", b"workspace"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_agent_id", b"_agent_id"]) -> typing.Literal["agent_id"] | None: ...
     @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_branch", b"_branch"]) -> typing.Literal["branch"] | None: ...
+    @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_closed_at", b"_closed_at"]) -> typing.Literal["closed_at"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_cost_usd", b"_cost_usd"]) -> typing.Literal["cost_usd"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_forked_from", b"_forked_from"]) -> typing.Literal["forked_from"] | None: ...
     @typing.overload
@@ -222,9 +263,88 @@ class Session(google.protobuf.message.Message):
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_reason", b"_reason"]) -> typing.Literal["reason"] | None: ...
     @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_source_workspace", b"_source_workspace"]) -> typing.Literal["source_workspace"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_state_saved", b"_state_saved"]) -> typing.Literal["state_saved"] | None: ...
+    @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_title", b"_title"]) -> typing.Literal["title"] | None: ...
 
 global___Session = Session
+
+@typing.final
+class SessionProgress(google.protobuf.message.Message):
+    """What was done in a session, counted as its events came."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    MESSAGE_COUNT_FIELD_NUMBER: builtins.int
+    RUNS_FIELD_NUMBER: builtins.int
+    FILES_OPEN_FIELD_NUMBER: builtins.int
+    FILES_CHANGED_FIELD_NUMBER: builtins.int
+    FILES_CREATED_FIELD_NUMBER: builtins.int
+    COMMANDS_RUN_FIELD_NUMBER: builtins.int
+    LAST_COMMAND_FIELD_NUMBER: builtins.int
+    TESTS_PASSED_FIELD_NUMBER: builtins.int
+    TESTS_FAILED_FIELD_NUMBER: builtins.int
+    CURRENT_TASK_FIELD_NUMBER: builtins.int
+    PERCENT_FIELD_NUMBER: builtins.int
+    LAST_MESSAGE_FIELD_NUMBER: builtins.int
+    message_count: builtins.int
+    """Prompts, and whole messages of the assistant."""
+    runs: builtins.int
+    """Runs that were made."""
+    files_open: builtins.int
+    """Files that were read, each once."""
+    files_changed: builtins.int
+    """Files that were changed, each once."""
+    files_created: builtins.int
+    """Files that were created, each once."""
+    commands_run: builtins.int
+    """Commands that ended."""
+    last_command: builtins.str
+    """The newest of them."""
+    tests_passed: builtins.int
+    """Of the newest test command whose output tells it."""
+    tests_failed: builtins.int
+    """Of the newest test command whose output tells it."""
+    current_task: builtins.str
+    """The plan's entry in progress."""
+    percent: builtins.float
+    """How much of the plan is done, 0 to 100."""
+    last_message: builtins.str
+    """The last prompt or message of the assistant, cut to 4 KiB."""
+    def __init__(
+        self,
+        *,
+        message_count: builtins.int = ...,
+        runs: builtins.int = ...,
+        files_open: builtins.int = ...,
+        files_changed: builtins.int = ...,
+        files_created: builtins.int = ...,
+        commands_run: builtins.int = ...,
+        last_command: builtins.str | None = ...,
+        tests_passed: builtins.int | None = ...,
+        tests_failed: builtins.int | None = ...,
+        current_task: builtins.str | None = ...,
+        percent: builtins.float | None = ...,
+        last_message: builtins.str | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: typing.Literal["_current_task", b"_current_task", "_last_command", b"_last_command", "_last_message", b"_last_message", "_percent", b"_percent", "_tests_failed", b"_tests_failed", "_tests_passed", b"_tests_passed", "current_task", b"current_task", "last_command", b"last_command", "last_message", b"last_message", "percent", b"percent", "tests_failed", b"tests_failed", "tests_passed", b"tests_passed"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_current_task", b"_current_task", "_last_command", b"_last_command", "_last_message", b"_last_message", "_percent", b"_percent", "_tests_failed", b"_tests_failed", "_tests_passed", b"_tests_passed", "commands_run", b"commands_run", "current_task", b"current_task", "files_changed", b"files_changed", "files_created", b"files_created", "files_open", b"files_open", "last_command", b"last_command", "last_message", b"last_message", "message_count", b"message_count", "percent", b"percent", "runs", b"runs", "tests_failed", b"tests_failed", "tests_passed", b"tests_passed"]) -> None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_current_task", b"_current_task"]) -> typing.Literal["current_task"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_last_command", b"_last_command"]) -> typing.Literal["last_command"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_last_message", b"_last_message"]) -> typing.Literal["last_message"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_percent", b"_percent"]) -> typing.Literal["percent"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_tests_failed", b"_tests_failed"]) -> typing.Literal["tests_failed"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_tests_passed", b"_tests_passed"]) -> typing.Literal["tests_passed"] | None: ...
+
+global___SessionProgress = SessionProgress
 
 @typing.final
 class Rule(google.protobuf.message.Message):

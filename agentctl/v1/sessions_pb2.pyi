@@ -118,6 +118,22 @@ class CreateSessionRequest(google.protobuf.message.Message):
         ) -> None: ...
         def ClearField(self, field_name: typing.Literal["key", b"key", "value", b"value"]) -> None: ...
 
+    @typing.final
+    class EnvironmentOptionsEntry(google.protobuf.message.Message):
+        DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: builtins.int
+        VALUE_FIELD_NUMBER: builtins.int
+        key: builtins.str
+        value: builtins.str
+        def __init__(
+            self,
+            *,
+            key: builtins.str = ...,
+            value: builtins.str = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: typing.Literal["key", b"key", "value", b"value"]) -> None: ...
+
     AGENT_FIELD_NUMBER: builtins.int
     WORKSPACE_FIELD_NUMBER: builtins.int
     ADDITIONAL_DIRECTORIES_FIELD_NUMBER: builtins.int
@@ -140,6 +156,7 @@ class CreateSessionRequest(google.protobuf.message.Message):
     WAIT_TIMEOUT_MS_FIELD_NUMBER: builtins.int
     URL_FIELD_NUMBER: builtins.int
     AUTH_FIELD_NUMBER: builtins.int
+    ENVIRONMENT_OPTIONS_FIELD_NUMBER: builtins.int
     agent: builtins.str
     """An entry id (a process is started or shared) or an agent id (exactly that process)."""
     workspace: builtins.str
@@ -198,6 +215,10 @@ class CreateSessionRequest(google.protobuf.message.Message):
     def auth(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.str]:
         """How to log in at `url`: user, password, bearer, token, auth_token, type; values or references. Kept in memory only."""
 
+    @property
+    def environment_options(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.str]:
+        """For worktree: branch (to make or take), base (the commit to start from), keep (always, changed or never; changed is the default)."""
+
     def __init__(
         self,
         *,
@@ -223,9 +244,10 @@ class CreateSessionRequest(google.protobuf.message.Message):
         wait_timeout_ms: builtins.int | None = ...,
         url: builtins.str | None = ...,
         auth: collections.abc.Mapping[builtins.str, builtins.str] | None = ...,
+        environment_options: collections.abc.Mapping[builtins.str, builtins.str] | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_environment", b"_environment", "_key", b"_key", "_mode", b"_mode", "_model", b"_model", "_name", b"_name", "_project", b"_project", "_trust_workspace", b"_trust_workspace", "_url", b"_url", "_wait_timeout_ms", b"_wait_timeout_ms", "environment", b"environment", "key", b"key", "mode", b"mode", "model", b"model", "name", b"name", "project", b"project", "trust_workspace", b"trust_workspace", "url", b"url", "wait_timeout_ms", b"wait_timeout_ms"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_environment", b"_environment", "_key", b"_key", "_mode", b"_mode", "_model", b"_model", "_name", b"_name", "_project", b"_project", "_trust_workspace", b"_trust_workspace", "_url", b"_url", "_wait_timeout_ms", b"_wait_timeout_ms", "additional_directories", b"additional_directories", "agent", b"agent", "auth", b"auth", "close_when_done", b"close_when_done", "env", b"env", "environment", b"environment", "idempotency_key", b"idempotency_key", "key", b"key", "labels", b"labels", "mcp_servers", b"mcp_servers", "mode", b"mode", "model", b"model", "name", b"name", "options", b"options", "policy", b"policy", "project", b"project", "rules", b"rules", "trust_workspace", b"trust_workspace", "url", b"url", "wait_ready", b"wait_ready", "wait_timeout_ms", b"wait_timeout_ms", "workspace", b"workspace"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_environment", b"_environment", "_key", b"_key", "_mode", b"_mode", "_model", b"_model", "_name", b"_name", "_project", b"_project", "_trust_workspace", b"_trust_workspace", "_url", b"_url", "_wait_timeout_ms", b"_wait_timeout_ms", "additional_directories", b"additional_directories", "agent", b"agent", "auth", b"auth", "close_when_done", b"close_when_done", "env", b"env", "environment", b"environment", "environment_options", b"environment_options", "idempotency_key", b"idempotency_key", "key", b"key", "labels", b"labels", "mcp_servers", b"mcp_servers", "mode", b"mode", "model", b"model", "name", b"name", "options", b"options", "policy", b"policy", "project", b"project", "rules", b"rules", "trust_workspace", b"trust_workspace", "url", b"url", "wait_ready", b"wait_ready", "wait_timeout_ms", b"wait_timeout_ms", "workspace", b"workspace"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_environment", b"_environment"]) -> typing.Literal["environment"] | None: ...
     @typing.overload
@@ -418,6 +440,8 @@ class ListSessionsRequest(google.protobuf.message.Message):
     OPEN_ONLY_FIELD_NUMBER: builtins.int
     PAGE_SIZE_FIELD_NUMBER: builtins.int
     PAGE_TOKEN_FIELD_NUMBER: builtins.int
+    PHASES_FIELD_NUMBER: builtins.int
+    WORKSPACE_FIELD_NUMBER: builtins.int
     entry_id: builtins.str
     """Of this registry entry."""
     project: builtins.str
@@ -430,6 +454,8 @@ class ListSessionsRequest(google.protobuf.message.Message):
     """At most so many; 0 = 100, at most 1000."""
     page_token: builtins.str
     """next_page_token of the page before; empty = first page."""
+    workspace: builtins.str
+    """That work in this directory, or were made from it."""
     @property
     def states(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[agentctl.v1.enums_pb2.SessionState.ValueType]:
         """One of these states; empty = any."""
@@ -437,6 +463,10 @@ class ListSessionsRequest(google.protobuf.message.Message):
     @property
     def labels(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.str]:
         """With all of these labels."""
+
+    @property
+    def phases(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[agentctl.v1.enums_pb2.SessionPhase.ValueType]:
+        """In one of these phases; empty = any."""
 
     def __init__(
         self,
@@ -449,8 +479,10 @@ class ListSessionsRequest(google.protobuf.message.Message):
         open_only: builtins.bool = ...,
         page_size: builtins.int = ...,
         page_token: builtins.str = ...,
+        phases: collections.abc.Iterable[agentctl.v1.enums_pb2.SessionPhase.ValueType] | None = ...,
+        workspace: builtins.str = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["entry_id", b"entry_id", "key", b"key", "labels", b"labels", "open_only", b"open_only", "page_size", b"page_size", "page_token", b"page_token", "project", b"project", "states", b"states"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["entry_id", b"entry_id", "key", b"key", "labels", b"labels", "open_only", b"open_only", "page_size", b"page_size", "page_token", b"page_token", "phases", b"phases", "project", b"project", "states", b"states", "workspace", b"workspace"]) -> None: ...
 
 global___ListSessionsRequest = ListSessionsRequest
 
@@ -462,8 +494,11 @@ class ListSessionsResponse(google.protobuf.message.Message):
 
     SESSIONS_FIELD_NUMBER: builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: builtins.int
+    TOTAL_FIELD_NUMBER: builtins.int
     next_page_token: builtins.str
     """Empty when this is the last page."""
+    total: builtins.int
+    """Sessions that fit, on all pages."""
     @property
     def sessions(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[agentctl.v1.session_pb2.Session]:
         """The sessions, newest first."""
@@ -473,8 +508,9 @@ class ListSessionsResponse(google.protobuf.message.Message):
         *,
         sessions: collections.abc.Iterable[agentctl.v1.session_pb2.Session] | None = ...,
         next_page_token: builtins.str = ...,
+        total: builtins.int = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["next_page_token", b"next_page_token", "sessions", b"sessions"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["next_page_token", b"next_page_token", "sessions", b"sessions", "total", b"total"]) -> None: ...
 
 global___ListSessionsResponse = ListSessionsResponse
 
@@ -984,22 +1020,29 @@ class CloseSessionRequest(google.protobuf.message.Message):
     SESSION_ID_FIELD_NUMBER: builtins.int
     REASON_FIELD_NUMBER: builtins.int
     FORCE_FIELD_NUMBER: builtins.int
+    SAVE_STATE_FIELD_NUMBER: builtins.int
     session_id: builtins.str
     """The session."""
     reason: builtins.str
     """Why; seen in session_status."""
     force: builtins.bool
     """True to kill the process at once, when it serves no other session."""
+    save_state: builtins.bool
+    """Absent = true. False: it cannot be taken up again; the agent's own copy is deleted where the agent can."""
     def __init__(
         self,
         *,
         session_id: builtins.str = ...,
         reason: builtins.str | None = ...,
         force: builtins.bool = ...,
+        save_state: builtins.bool | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_reason", b"_reason", "reason", b"reason"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_reason", b"_reason", "force", b"force", "reason", b"reason", "session_id", b"session_id"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_reason", b"_reason", "_save_state", b"_save_state", "reason", b"reason", "save_state", b"save_state"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_reason", b"_reason", "_save_state", b"_save_state", "force", b"force", "reason", b"reason", "save_state", b"save_state", "session_id", b"session_id"]) -> None: ...
+    @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_reason", b"_reason"]) -> typing.Literal["reason"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_save_state", b"_save_state"]) -> typing.Literal["save_state"] | None: ...
 
 global___CloseSessionRequest = CloseSessionRequest
 

@@ -26,23 +26,27 @@ _sym_db = _symbol_database.Default()
 from agentctl.v1 import enums_pb2 as agentctl_dot_v1_dot_enums__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x61gentctl/v1/tools.proto\x12\x0b\x61gentctl.v1\x1a\x17\x61gentctl/v1/enums.proto\"\x9b\x02\n\x04Tool\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\x05title\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x18\n\x0b\x64\x65scription\x18\x03 \x01(\tH\x01\x88\x01\x01\x12(\n\x04kind\x18\x04 \x01(\x0e\x32\x15.agentctl.v1.ToolKindH\x02\x88\x01\x01\x12\x13\n\x06source\x18\x05 \x01(\tH\x03\x88\x01\x01\x12\x1e\n\x11requires_approval\x18\x06 \x01(\x08H\x04\x88\x01\x01\x12\x1e\n\x11input_schema_json\x18\x07 \x01(\x0cH\x05\x88\x01\x01\x42\x08\n\x06_titleB\x0e\n\x0c_descriptionB\x07\n\x05_kindB\t\n\x07_sourceB\x14\n\x12_requires_approvalB\x14\n\x12_input_schema_json\"M\n\x10ListToolsRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"N\n\x11ListToolsResponse\x12 \n\x05tools\x18\x01 \x03(\x0b\x32\x11.agentctl.v1.Tool\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"b\n\x11InvokeToolRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x12\n\ninput_json\x18\x03 \x01(\x0c\x12\x17\n\x0fidempotency_key\x18\x04 \x01(\t\")\n\x12InvokeToolResponse\x12\x13\n\x0boutput_json\x18\x01 \x01(\x0c\x32\x99\x01\n\x05Tools\x12\x45\n\x04List\x12\x1d.agentctl.v1.ListToolsRequest\x1a\x1e.agentctl.v1.ListToolsResponse\x12I\n\x06Invoke\x12\x1e.agentctl.v1.InvokeToolRequest\x1a\x1f.agentctl.v1.InvokeToolResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x61gentctl/v1/tools.proto\x12\x0b\x61gentctl.v1\x1a\x17\x61gentctl/v1/enums.proto\"\xdd\x03\n\x04Tool\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\x05title\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x18\n\x0b\x64\x65scription\x18\x03 \x01(\tH\x01\x88\x01\x01\x12(\n\x04kind\x18\x04 \x01(\x0e\x32\x15.agentctl.v1.ToolKindH\x02\x88\x01\x01\x12\'\n\x06source\x18\x05 \x01(\x0e\x32\x17.agentctl.v1.ToolSource\x12\x1e\n\x11requires_approval\x18\x06 \x01(\x08H\x03\x88\x01\x01\x12\x1e\n\x11input_schema_json\x18\x07 \x01(\x0cH\x04\x88\x01\x01\x12\x13\n\x06server\x18\x08 \x01(\tH\x05\x88\x01\x01\x12\'\n\x06\x61\x63\x63\x65ss\x18\t \x01(\x0e\x32\x17.agentctl.v1.ToolAccess\x12\x0e\n\x06hidden\x18\n \x01(\x08\x12\x10\n\x08runtimes\x18\x0b \x03(\t\x12\x1b\n\x0eschema_summary\x18\x0c \x01(\tH\x06\x88\x01\x01\x12\x12\n\x05\x63\x61lls\x18\r \x01(\x05H\x07\x88\x01\x01\x42\x08\n\x06_titleB\x0e\n\x0c_descriptionB\x07\n\x05_kindB\x14\n\x12_requires_approvalB\x14\n\x12_input_schema_jsonB\t\n\x07_serverB\x11\n\x0f_schema_summaryB\x08\n\x06_calls\"M\n\x10ListToolsRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"N\n\x11ListToolsResponse\x12 \n\x05tools\x18\x01 \x03(\x0b\x32\x11.agentctl.v1.Tool\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"b\n\x11InvokeToolRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x12\n\ninput_json\x18\x03 \x01(\x0c\x12\x17\n\x0fidempotency_key\x18\x04 \x01(\t\")\n\x12InvokeToolResponse\x12\x13\n\x0boutput_json\x18\x01 \x01(\x0c*\xb7\x01\n\nToolSource\x12\x1b\n\x17TOOL_SOURCE_UNSPECIFIED\x10\x00\x12\x18\n\x14TOOL_SOURCE_AGENTCTL\x10\x01\x12\x13\n\x0fTOOL_SOURCE_MCP\x10\x02\x12\x16\n\x12TOOL_SOURCE_PLUGIN\x10\x03\x12\x17\n\x13TOOL_SOURCE_CHANNEL\x10\x04\x12\x17\n\x13TOOL_SOURCE_RUNTIME\x10\x05\x12\x13\n\x0fTOOL_SOURCE_APP\x10\x06*q\n\nToolAccess\x12\x1b\n\x17TOOL_ACCESS_UNSPECIFIED\x10\x00\x12\x19\n\x15TOOL_ACCESS_READ_ONLY\x10\x01\x12\x15\n\x11TOOL_ACCESS_WRITE\x10\x02\x12\x14\n\x10TOOL_ACCESS_HOST\x10\x03\x32\x99\x01\n\x05Tools\x12\x45\n\x04List\x12\x1d.agentctl.v1.ListToolsRequest\x1a\x1e.agentctl.v1.ListToolsResponse\x12I\n\x06Invoke\x12\x1e.agentctl.v1.InvokeToolRequest\x1a\x1f.agentctl.v1.InvokeToolResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'agentctl.v1.tools_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_TOOLSOURCE']._serialized_start=848
+  _globals['_TOOLSOURCE']._serialized_end=1031
+  _globals['_TOOLACCESS']._serialized_start=1033
+  _globals['_TOOLACCESS']._serialized_end=1146
   _globals['_TOOL']._serialized_start=66
-  _globals['_TOOL']._serialized_end=349
-  _globals['_LISTTOOLSREQUEST']._serialized_start=351
-  _globals['_LISTTOOLSREQUEST']._serialized_end=428
-  _globals['_LISTTOOLSRESPONSE']._serialized_start=430
-  _globals['_LISTTOOLSRESPONSE']._serialized_end=508
-  _globals['_INVOKETOOLREQUEST']._serialized_start=510
-  _globals['_INVOKETOOLREQUEST']._serialized_end=608
-  _globals['_INVOKETOOLRESPONSE']._serialized_start=610
-  _globals['_INVOKETOOLRESPONSE']._serialized_end=651
-  _globals['_TOOLS']._serialized_start=654
-  _globals['_TOOLS']._serialized_end=807
+  _globals['_TOOL']._serialized_end=543
+  _globals['_LISTTOOLSREQUEST']._serialized_start=545
+  _globals['_LISTTOOLSREQUEST']._serialized_end=622
+  _globals['_LISTTOOLSRESPONSE']._serialized_start=624
+  _globals['_LISTTOOLSRESPONSE']._serialized_end=702
+  _globals['_INVOKETOOLREQUEST']._serialized_start=704
+  _globals['_INVOKETOOLREQUEST']._serialized_end=802
+  _globals['_INVOKETOOLRESPONSE']._serialized_start=804
+  _globals['_INVOKETOOLRESPONSE']._serialized_end=845
+  _globals['_TOOLS']._serialized_start=1149
+  _globals['_TOOLS']._serialized_end=1302
 # @@protoc_insertion_point(module_scope)

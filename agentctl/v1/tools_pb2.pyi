@@ -9,10 +9,85 @@ import builtins
 import collections.abc
 import google.protobuf.descriptor
 import google.protobuf.internal.containers
+import google.protobuf.internal.enum_type_wrapper
 import google.protobuf.message
+import sys
 import typing
 
+if sys.version_info >= (3, 10):
+    import typing as typing_extensions
+else:
+    import typing_extensions
+
 DESCRIPTOR: google.protobuf.descriptor.FileDescriptor
+
+class _ToolSource:
+    ValueType = typing.NewType("ValueType", builtins.int)
+    V: typing_extensions.TypeAlias = ValueType
+
+class _ToolSourceEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._EnumTypeWrapper[_ToolSource.ValueType], builtins.type):
+    DESCRIPTOR: google.protobuf.descriptor.EnumDescriptor
+    TOOL_SOURCE_UNSPECIFIED: _ToolSource.ValueType  # 0
+    """Not told, or unknown to this version."""
+    TOOL_SOURCE_AGENTCTL: _ToolSource.ValueType  # 1
+    """The daemon gives it to the agent."""
+    TOOL_SOURCE_MCP: _ToolSource.ValueType  # 2
+    """An MCP server."""
+    TOOL_SOURCE_PLUGIN: _ToolSource.ValueType  # 3
+    """A plugin of the agent."""
+    TOOL_SOURCE_CHANNEL: _ToolSource.ValueType  # 4
+    """A channel to people."""
+    TOOL_SOURCE_RUNTIME: _ToolSource.ValueType  # 5
+    """The agent itself."""
+    TOOL_SOURCE_APP: _ToolSource.ValueType  # 6
+    """The app that runs the agent."""
+
+class ToolSource(_ToolSource, metaclass=_ToolSourceEnumTypeWrapper):
+    """Where a tool comes from."""
+
+TOOL_SOURCE_UNSPECIFIED: ToolSource.ValueType  # 0
+"""Not told, or unknown to this version."""
+TOOL_SOURCE_AGENTCTL: ToolSource.ValueType  # 1
+"""The daemon gives it to the agent."""
+TOOL_SOURCE_MCP: ToolSource.ValueType  # 2
+"""An MCP server."""
+TOOL_SOURCE_PLUGIN: ToolSource.ValueType  # 3
+"""A plugin of the agent."""
+TOOL_SOURCE_CHANNEL: ToolSource.ValueType  # 4
+"""A channel to people."""
+TOOL_SOURCE_RUNTIME: ToolSource.ValueType  # 5
+"""The agent itself."""
+TOOL_SOURCE_APP: ToolSource.ValueType  # 6
+"""The app that runs the agent."""
+global___ToolSource = ToolSource
+
+class _ToolAccess:
+    ValueType = typing.NewType("ValueType", builtins.int)
+    V: typing_extensions.TypeAlias = ValueType
+
+class _ToolAccessEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._EnumTypeWrapper[_ToolAccess.ValueType], builtins.type):
+    DESCRIPTOR: google.protobuf.descriptor.EnumDescriptor
+    TOOL_ACCESS_UNSPECIFIED: _ToolAccess.ValueType  # 0
+    """Not told, or unknown to this version."""
+    TOOL_ACCESS_READ_ONLY: _ToolAccess.ValueType  # 1
+    """It looks."""
+    TOOL_ACCESS_WRITE: _ToolAccess.ValueType  # 2
+    """It changes files of the workspace."""
+    TOOL_ACCESS_HOST: _ToolAccess.ValueType  # 3
+    """It runs commands, or reaches beyond the workspace."""
+
+class ToolAccess(_ToolAccess, metaclass=_ToolAccessEnumTypeWrapper):
+    """The most that a tool can do."""
+
+TOOL_ACCESS_UNSPECIFIED: ToolAccess.ValueType  # 0
+"""Not told, or unknown to this version."""
+TOOL_ACCESS_READ_ONLY: ToolAccess.ValueType  # 1
+"""It looks."""
+TOOL_ACCESS_WRITE: ToolAccess.ValueType  # 2
+"""It changes files of the workspace."""
+TOOL_ACCESS_HOST: ToolAccess.ValueType  # 3
+"""It runs commands, or reaches beyond the workspace."""
+global___ToolAccess = ToolAccess
 
 @typing.final
 class Tool(google.protobuf.message.Message):
@@ -27,6 +102,12 @@ class Tool(google.protobuf.message.Message):
     SOURCE_FIELD_NUMBER: builtins.int
     REQUIRES_APPROVAL_FIELD_NUMBER: builtins.int
     INPUT_SCHEMA_JSON_FIELD_NUMBER: builtins.int
+    SERVER_FIELD_NUMBER: builtins.int
+    ACCESS_FIELD_NUMBER: builtins.int
+    HIDDEN_FIELD_NUMBER: builtins.int
+    RUNTIMES_FIELD_NUMBER: builtins.int
+    SCHEMA_SUMMARY_FIELD_NUMBER: builtins.int
+    CALLS_FIELD_NUMBER: builtins.int
     name: builtins.str
     """Its name."""
     title: builtins.str
@@ -35,12 +116,26 @@ class Tool(google.protobuf.message.Message):
     """What it does."""
     kind: agentctl.v1.enums_pb2.ToolKind.ValueType
     """What kind it is."""
-    source: builtins.str
-    """Where it comes from: agent, or the name of an MCP server."""
+    source: global___ToolSource.ValueType
+    """Where it comes from."""
     requires_approval: builtins.bool
     """True when its use is asked for first; absent when not told."""
     input_schema_json: builtins.bytes
     """The JSON schema of its arguments."""
+    server: builtins.str
+    """The MCP server or plugin that it is of."""
+    access: global___ToolAccess.ValueType
+    """The most that it can do."""
+    hidden: builtins.bool
+    """True when the agent has it but its model is not shown it."""
+    schema_summary: builtins.str
+    """Its arguments in one line: name: type, with ? after optional ones."""
+    calls: builtins.int
+    """How often the session called it."""
+    @property
+    def runtimes(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Protocols whose agents can use it."""
+
     def __init__(
         self,
         *,
@@ -48,12 +143,20 @@ class Tool(google.protobuf.message.Message):
         title: builtins.str | None = ...,
         description: builtins.str | None = ...,
         kind: agentctl.v1.enums_pb2.ToolKind.ValueType | None = ...,
-        source: builtins.str | None = ...,
+        source: global___ToolSource.ValueType = ...,
         requires_approval: builtins.bool | None = ...,
         input_schema_json: builtins.bytes | None = ...,
+        server: builtins.str | None = ...,
+        access: global___ToolAccess.ValueType = ...,
+        hidden: builtins.bool = ...,
+        runtimes: collections.abc.Iterable[builtins.str] | None = ...,
+        schema_summary: builtins.str | None = ...,
+        calls: builtins.int | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_description", b"_description", "_input_schema_json", b"_input_schema_json", "_kind", b"_kind", "_requires_approval", b"_requires_approval", "_source", b"_source", "_title", b"_title", "description", b"description", "input_schema_json", b"input_schema_json", "kind", b"kind", "requires_approval", b"requires_approval", "source", b"source", "title", b"title"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_description", b"_description", "_input_schema_json", b"_input_schema_json", "_kind", b"_kind", "_requires_approval", b"_requires_approval", "_source", b"_source", "_title", b"_title", "description", b"description", "input_schema_json", b"input_schema_json", "kind", b"kind", "name", b"name", "requires_approval", b"requires_approval", "source", b"source", "title", b"title"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_calls", b"_calls", "_description", b"_description", "_input_schema_json", b"_input_schema_json", "_kind", b"_kind", "_requires_approval", b"_requires_approval", "_schema_summary", b"_schema_summary", "_server", b"_server", "_title", b"_title", "calls", b"calls", "description", b"description", "input_schema_json", b"input_schema_json", "kind", b"kind", "requires_approval", b"requires_approval", "schema_summary", b"schema_summary", "server", b"server", "title", b"title"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_calls", b"_calls", "_description", b"_description", "_input_schema_json", b"_input_schema_json", "_kind", b"_kind", "_requires_approval", b"_requires_approval", "_schema_summary", b"_schema_summary", "_server", b"_server", "_title", b"_title", "access", b"access", "calls", b"calls", "description", b"description", "hidden", b"hidden", "input_schema_json", b"input_schema_json", "kind", b"kind", "name", b"name", "requires_approval", b"requires_approval", "runtimes", b"runtimes", "schema_summary", b"schema_summary", "server", b"server", "source", b"source", "title", b"title"]) -> None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_calls", b"_calls"]) -> typing.Literal["calls"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_description", b"_description"]) -> typing.Literal["description"] | None: ...
     @typing.overload
@@ -63,7 +166,9 @@ class Tool(google.protobuf.message.Message):
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_requires_approval", b"_requires_approval"]) -> typing.Literal["requires_approval"] | None: ...
     @typing.overload
-    def WhichOneof(self, oneof_group: typing.Literal["_source", b"_source"]) -> typing.Literal["source"] | None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["_schema_summary", b"_schema_summary"]) -> typing.Literal["schema_summary"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_server", b"_server"]) -> typing.Literal["server"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_title", b"_title"]) -> typing.Literal["title"] | None: ...
 
