@@ -246,7 +246,7 @@ def _check_file(file: Path) -> Problems:
 
     told = settings()
     catalog = Catalog.load(user=told.user_registry, project=None)
-    text = read_json(file).decode("utf-8", "replace")
+    text = read_json(file).decode("utf-8-sig", "replace")
     return [_problem(each) for each in catalog.validate(text, str(file))]
 
 
