@@ -34,12 +34,18 @@ class Artifacts:
         )
         return await self._connection.unary("Artifacts/List", request, v1.ListArtifactsResponse)
 
-    async def get(self, artifact_id: str) -> v1.ArtifactSummary:
-        request = v1.GetArtifactRequest(artifact_id=artifact_id)
+    async def get(self, artifact_id: str, *, run_id: str = "") -> v1.ArtifactSummary:
+        """With `run_id` only when it is of this run."""
+        request = v1.GetArtifactRequest(artifact_id=artifact_id, run_id=run_id)
         return await self._connection.unary("Artifacts/Get", request, v1.ArtifactSummary)
 
-    def download(self, artifact_id: str, *, offset: int = 0) -> AsyncIterator[v1.ArtifactChunk]:
-        request = v1.DownloadArtifactRequest(artifact_id=artifact_id, offset=offset)
+    def download(
+        self, artifact_id: str, *, offset: int = 0, length: int | None = None, run_id: str = ""
+    ) -> AsyncIterator[v1.ArtifactChunk]:
+        """Its bytes from `offset` on, at most `length` of them."""
+        request = v1.DownloadArtifactRequest(
+            artifact_id=artifact_id, offset=offset, length=length, run_id=run_id
+        )
         return self._connection.stream("Artifacts/Download", request, v1.ArtifactChunk)
 
 

@@ -41,6 +41,7 @@ class Sessions:
         idempotency_key: str = "",
         wait_ready: bool = False,
         wait_timeout_ms: int | None = None,
+        environment_options: Mapping[str, str] | None = None,
     ) -> v1.Session:
         """Makes a session; answers in `starting`, with `wait_ready` once the agent is ready."""
         request = v1.CreateSessionRequest(
@@ -66,6 +67,7 @@ class Sessions:
             idempotency_key=idempotency_key,
             wait_ready=wait_ready,
             wait_timeout_ms=wait_timeout_ms,
+            environment_options=environment_options,
         )
         return await self._connection.unary("Sessions/Create", request, v1.Session)
 
@@ -132,6 +134,8 @@ class Sessions:
         key: str = "",
         labels: Mapping[str, str] | None = None,
         open_only: bool = False,
+        phases: Sequence[str] = (),
+        workspace: str = "",
         page_size: int = 0,
         page_token: str = "",
     ) -> v1.ListSessionsResponse:
@@ -142,6 +146,8 @@ class Sessions:
             key=key,
             labels=labels,
             open_only=open_only,
+            phases=[number(v1.SessionPhase, word, field="phases") for word in phases],
+            workspace=workspace,
             page_size=page_size,
             page_token=page_token,
         )
@@ -235,9 +241,17 @@ class Sessions:
         return self._connection.stream("Sessions/Export", request, v1.ExportChunk)
 
     async def close(
-        self, session_id: str, *, reason: str | None = None, force: bool = False
+        self,
+        session_id: str,
+        *,
+        reason: str | None = None,
+        force: bool = False,
+        save_state: bool | None = None,
     ) -> v1.Session:
-        request = v1.CloseSessionRequest(session_id=session_id, reason=reason, force=force)
+        """With `save_state` False it can not be taken up again."""
+        request = v1.CloseSessionRequest(
+            session_id=session_id, reason=reason, force=force, save_state=save_state
+        )
         return await self._connection.unary("Sessions/Close", request, v1.Session)
 
     async def delete(self, session_id: str, *, native: bool = False) -> v1.DeleteSessionResponse:
