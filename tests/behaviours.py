@@ -2,8 +2,8 @@
 
 A test names its rows with `@pytest.mark.proves("T1")`. `tests/test_behaviours.py` fails on a row
 without a test and on a mark without a row. P processes, T turns, M messages and tools, A approvals
-and questions, S sessions and streams, E the event model, R the registry, C the command line, KG what
-a user of Gemini CLI checks first.
+and questions, S sessions and streams, E the event model, R the registry, C the command line, W the
+workspace and its repository, KG what a user of Gemini CLI checks first.
 """
 
 BEHAVIOURS: dict[str, str] = {
@@ -99,4 +99,7 @@ BEHAVIOURS: dict[str, str] = {
     "C1": "The exit code of run tells how the run ended.",
     "C2": "Piped, run prints the assistant's text and nothing else.",
     "C3": "A newcomer's first session works as the README shows it.",
+    "W1": "A clean checkout with a run's patch applied is what the agent left.",
+    "W2": "Looking at a repository writes nothing of it and runs no program that it names.",
+    "W3": "A work tree or patch that is too large or too slow goes without, and holds nobody.",
 }
