@@ -225,6 +225,8 @@ class Feature:
     """One process may hold several sessions at once."""
     LIVE_RESUME = "live_resume"
     """A session may be resumed in a process that already serves others."""
+    GUARDED = "guarded"
+    """What it asks for is settled when a conversation is opened: it heeds SessionSpec.guarded."""
 
 
 @dataclass(frozen=True, slots=True)

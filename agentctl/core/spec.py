@@ -143,6 +143,9 @@ class SessionSpec:
     """How to log in at `url`; in memory only, like `env`."""
     native_created_at: int | None = None
     """When the conversation to be resumed was made, Unix ms; the daemon tells it, no client."""
+    guarded: tuple[ToolKind, ...] = ()
+    """Kinds of tools that a rule may refuse or have asked: the agent must ask before each of them,
+    whatever its mode or its own settings say. The daemon tells it, no client."""
 
 
 @dataclass(frozen=True, slots=True)

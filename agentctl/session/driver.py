@@ -29,6 +29,7 @@ from agentctl.session.ids import now_ms
 from agentctl.session.pool import Wanted
 from agentctl.session.process import AgentProcess
 from agentctl.session.records import RunRecord
+from agentctl.session.stance import stance_of, too_free
 from agentctl.session.writes import Writes
 
 if TYPE_CHECKING:
@@ -147,11 +148,16 @@ class Driver:
 
     async def _ensure_live(self) -> None:
         session = self._session
-        if session.agent is not None:
-            if session.agent.alive:
+        if session.agent is not None and session.agent.alive:
+            if not await too_free(session, session.agent):
                 return
+            with anyio.CancelScope(shield=True):
+                await session.leave_agent(force=False)
+        elif session.agent is not None:
             self.retire(session.agent)
         self.start_error = None
+        # Before the process: what is put from here on is noticed at the next prompt.
+        session.stance = stance_of(session)
         if session.record.state is not SessionState.STARTING or self._retiring:
             self._unsettle()
             await self.see_off()

@@ -10,6 +10,7 @@ from dataclasses import replace
 import anyio
 
 from agentctl.core.spec import Rule
+from agentctl.core.words import Policy, ToolKind
 from agentctl.session.ids import mint
 from agentctl.session.permissions import Place, applies, check_rule
 from agentctl.session.records import SessionRecord
@@ -48,6 +49,28 @@ class StandingRules:
         """Whether a rule is in force in a session: its agent must then approve nothing by itself."""
         place = Place(record.spec.entry_id, record.spec.workspace, now)
         return any(applies(rule, place) for rule in self.behind(record.rules))
+
+    def guarded(self, record: SessionRecord, now: int) -> frozenset[ToolKind]:
+        """Kinds of tools for which the policy or a rule in force may say no, or have a person asked."""
+        place = Place(record.spec.entry_id, record.spec.workspace, now)
+        kinds = set(_ANYTHING) if record.policy is Policy.DENY else set[ToolKind]()
+        for rule in self.behind(record.rules):
+            if rule.decision is not Policy.ALLOW and applies(rule, place):
+                kinds |= _kinds(rule)
+        return frozenset(kinds)
+
+
+_CHANGING = frozenset({ToolKind.EDIT, ToolKind.DELETE, ToolKind.MOVE})
+_ANYTHING = _CHANGING | {ToolKind.EXECUTE, ToolKind.FETCH, ToolKind.MCP}
+
+
+def _kinds(rule: Rule) -> frozenset[ToolKind]:
+    """Reading is guarded only where a rule names it: agents read all the time."""
+    if rule.kind is not None:
+        return frozenset({rule.kind})
+    if rule.command or rule.command_pattern:
+        return frozenset({ToolKind.EXECUTE})
+    return _CHANGING if rule.path or rule.path_pattern else _ANYTHING
 
 
 def own_rules(asked: Sequence[Rule], now: int) -> list[Rule]:

@@ -31,6 +31,7 @@ from agentctl.session.ports import Entries, JournalPort
 from agentctl.session.process import AgentProcess
 from agentctl.session.records import RunRecord, SessionRecord
 from agentctl.session.rules import StandingRules
+from agentctl.session.stance import Stance, stance_of
 from agentctl.session.writes import Writes
 
 # An agent's own close is a courtesy: the conversation is ours to forget after this long.
@@ -60,6 +61,8 @@ class Session:
         self.record = record
         self.deps = deps
         self.agent: AgentProcess | None = None
+        self.stance: Stance | None = None
+        """What its agent was told to ask when the conversation was opened."""
         self.closing = False
         self.closed = anyio.Event()
         self.pausing = ""
@@ -159,6 +162,8 @@ class Session:
         record, writes = self.record, Writes()
         early = agent.bind(native, self)
         self.agent = agent
+        if self.stance is None:
+            self.stance = stance_of(self)
         record.agent_id = agent.id
         if record.native_session_id != native or record.native_created_at is None:
             record.native_created_at = writes.now
@@ -191,6 +196,7 @@ class Session:
             mode=self.record.mode or spec.mode,
             policy=self.record.policy,
             native_created_at=self.record.native_created_at,
+            guarded=tuple(sorted(stance_of(self).guarded)),
         )
 
     # What callers wait for.
@@ -222,7 +228,7 @@ class Session:
             self.ledger.drop_queue(writes)
             self.ledger.finish(Outcome.CANCELLED, writes)
             await self.commit(writes)
-            await self._leave_agent(force)
+            await self.leave_agent(force)
             writes = Writes(vital=True)
             self.ledger.become(SessionState.CLOSED, writes)
             self.record.closed_at = writes.now
@@ -233,7 +239,7 @@ class Session:
             self.deps.on_closed(self.id)
             self.closed.set()
 
-    async def _leave_agent(self, force: bool) -> None:
+    async def leave_agent(self, force: bool) -> None:
         """Gives the process back; it stops when nobody else needs it."""
         agent = self.agent
         if agent is not None:

@@ -89,6 +89,7 @@ class ClaudeConnection:
         features = {
             Feature.RESUME,
             Feature.FORK,
+            Feature.GUARDED,
             Feature.LIST,
             Feature.IMAGE,
             Feature.EMBEDDED_CONTEXT,

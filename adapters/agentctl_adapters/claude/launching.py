@@ -13,6 +13,7 @@ import orjson
 from agentctl.core.adapter import Launch
 from agentctl.core.errors import Invalid
 from agentctl.core.spec import McpServer, SessionSpec
+from agentctl.core.words import ToolKind
 from agentctl_adapters.claude.offers import MODES, mode_of
 from agentctl_adapters.common.shapes import Json, as_object, as_words
 
@@ -29,6 +30,14 @@ _SETTINGS = {
     "DISABLE_AUTOUPDATER": "1",
     "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1",
     "CLAUDE_CODE_ENABLE_TODO_TOOLS": "1",
+}
+# Its own names of the tools of each kind.
+_TOOLS: Mapping[ToolKind, Sequence[str]] = {
+    ToolKind.EXECUTE: ("Bash",),
+    ToolKind.EDIT: ("Edit", "Write", "NotebookEdit"),
+    ToolKind.READ: ("Read",),
+    ToolKind.SEARCH: ("Glob", "Grep"),
+    ToolKind.FETCH: ("WebFetch", "WebSearch"),
 }
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
 
@@ -68,7 +77,8 @@ def arguments(launch: Launch, spec: SessionSpec, conversation: Conversation) -> 
     if servers := mcp_config(spec.mcp_servers):
         argv.append(f"--mcp-config={orjson.dumps(servers).decode()}")
     if not _names(argv, "--settings"):
-        argv.append(f"--settings={orjson.dumps(_settings(config, mode)).decode()}")
+        settings = _settings(config, mode, asked_tools(spec))
+        argv.append(f"--settings={orjson.dumps(settings).decode()}")
     if not launch.trust_workspace and not _names(argv, "--setting-sources"):
         argv.append("--setting-sources=user")
     return (*argv, *as_words(config.get("flags")))
@@ -124,12 +134,25 @@ def _server(server: McpServer) -> Json:
     return {"type": server.transport, "url": server.url, "headers": dict(server.headers)}
 
 
-def _settings(config: Mapping[str, Any], mode: str) -> Json:
-    """Hooks run programs of the user's without being asked; the classifier denies what it should ask."""
+def asked_tools(spec: SessionSpec) -> list[str]:
+    """The tools for which a rule of ours may say no."""
+    return [tool for kind, tools in _TOOLS.items() if kind in spec.guarded for tool in tools]
+
+
+def _settings(config: Mapping[str, Any], mode: str, asked: Sequence[str]) -> Json:
+    """Hooks run programs of the user's without being asked; the classifier denies what it should ask.
+
+    Leave that the user's own settings give for `asked` counts for less than an ask.
+    """
     settings: Json = {"disableAllHooks": config.get("hooks") is not True}
     if mode != "auto":
         settings["permissions"] = {"disableAutoMode": "disable"}
-    return {**settings, **as_object(config.get("settings"))}
+    settings |= as_object(config.get("settings"))
+    if asked:
+        permissions = as_object(settings.get("permissions"))
+        already = as_words(permissions.get("ask"))
+        settings["permissions"] = {**permissions, "ask": [*already, *asked]}
+    return settings
 
 
 def _names(argv: Sequence[str], flag: str) -> bool:

@@ -64,6 +64,7 @@ FEATURES = frozenset(
         Feature.ADDITIONAL_DIRECTORIES,
         Feature.MANY_SESSIONS,
         Feature.LIVE_RESUME,
+        Feature.GUARDED,
     }
 )
 _VERSION = re.compile(r"/(\d\S*)")
@@ -335,7 +336,7 @@ class CodexConnection:
         policy = modes.policy_of(
             sandbox, roots, network=network and mode.sandbox != modes.READ_ONLY
         )
-        told: Json = {"approvalPolicy": mode.approval, "sandboxPolicy": policy}
+        told: Json = {"approvalPolicy": params.approval_of(mode, spec), "sandboxPolicy": policy}
         if thread.planning:
             told["collaborationMode"] = _collaboration(thread, "default")
         return told

@@ -13,6 +13,7 @@ from agentctl_adapters.common.shapes import Json, as_object, as_text
 
 READ_ONLY, WORKSPACE, FULL = "read-only", "workspace-write", "danger-full-access"
 EXTERNAL = "external-sandbox"
+ASKING = "untrusted"
 PLAN = "plan"
 
 

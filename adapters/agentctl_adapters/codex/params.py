@@ -50,6 +50,11 @@ def mode_of(spec: SessionSpec, entry: Entry, default: str = "") -> Mode | None:
     return named_mode(name, spec, entry) if name and name != modes.PLAN else None
 
 
+def approval_of(mode: Mode, spec: SessionSpec) -> str:
+    """What is asked for in a mode: all of it, where a rule may say no."""
+    return modes.ASKING if spec.guarded else mode.approval
+
+
 def named_mode(name: str, spec: SessionSpec, entry: Entry) -> Mode:
     """Raises: Invalid, as mode_of."""
     mode, free = modes.find(name), unconfined(spec, entry)
@@ -86,7 +91,9 @@ def thread(spec: SessionSpec, entry: Entry, default: str = "", **more: Any) -> J
     if spec.model:
         params["model"] = spec.model
     if (mode := mode_of(spec, entry, default)) is not None:
-        params["approvalPolicy"], params["sandbox"] = mode.approval, mode.sandbox
+        params["approvalPolicy"], params["sandbox"] = approval_of(mode, spec), mode.sandbox
+    elif spec.guarded:
+        params["approvalPolicy"] = modes.ASKING
     if config := _config(spec, entry):
         params["config"] = config
     return params
