@@ -1,9 +1,8 @@
 """Owns the AgentEvent: its envelope and its typed payloads (design section 4); knows no wire format.
 
-Field names equal the protobuf field names, which is how `rpc/convert` needs no table by hand.
-`None` means "not told" and never 0 or "". A list that may be cleared is None when not told and []
-when cleared. Not frozen: one owner after the other fills an event in (turns, session, journal); nobody
-writes to one after the journal took it.
+Field names equal the protobuf's. `None` means "not told" and never 0 or "". A list that may be cleared
+is None when not told and [] when cleared. Not frozen: one owner after the other fills an event in
+(turns, session, journal); nobody writes to one after the journal took it.
 """
 
 from dataclasses import dataclass, field
@@ -26,6 +25,7 @@ from agentctl.core.parts import (
     Setting,
     SlashCommand,
     Usage,
+    Whole,
 )
 from agentctl.core.words import (
     AgentState,
@@ -211,7 +211,6 @@ class Task:
 @dataclass(slots=True)
 class PermissionRequest:
     """The agent asks for leave. `approval_id` is ours; translators leave it empty.
-
     `expires_at` is Unix ms, absent when it waits without limit. `reusable`: an own rule can be made.
     """
 
@@ -394,6 +393,7 @@ class Event:
     ts: int = 0
     seq: int = 0
     raw: bytes | None = None
+    whole: list[Whole] | None = field(default=None, compare=False, repr=False)
 
     @property
     def type(self) -> EventType:

@@ -17,7 +17,8 @@ from agentctl.core.events import (
     Reasoning,
     ToolUpdate,
 )
-from agentctl.core.parts import ContentBlock
+from agentctl.core.parts import ContentBlock, Whole
+from agentctl.core.words import ContentType, Role
 
 EVENT_BYTES = 256 * 1024
 # The envelope (ids, cursor) and the framing of fields travel in the same event.
@@ -79,8 +80,10 @@ def _split(event: Event, text: str, make: Callable[[str], Payload]) -> list[Even
     parts = list(pieces(text))
     if len(parts) == 1:
         return [event]
-    events = [dataclasses.replace(event, payload=make(piece), raw=None) for piece in parts]
-    events[0].raw = event.raw
+    events = [
+        dataclasses.replace(event, payload=make(piece), raw=None, whole=None) for piece in parts
+    ]
+    events[0].raw, events[0].whole = event.raw, event.whole
     for later in events[1:]:
         match later.payload:
             case Reasoning() as reasoning:
@@ -94,14 +97,16 @@ def _split_output(event: Event, payload: ToolUpdate, text: str) -> list[Event]:
     *first, last = pieces(text)
     tool = payload.tool_call_id
     events = [
-        dataclasses.replace(event, payload=ToolUpdate(tool, output_delta=piece), raw=None)
+        dataclasses.replace(
+            event, payload=ToolUpdate(tool, output_delta=piece), raw=None, whole=None
+        )
         for piece in first
     ]
     payload.output_delta = last
     if weight(payload) > TEXT_BYTES:
         payload.output_delta = None
         only = ToolUpdate(tool, output_delta=last)
-        events.append(dataclasses.replace(event, payload=only, raw=None))
+        events.append(dataclasses.replace(event, payload=only, raw=None, whole=None))
     return [*events, _small(event)]
 
 
@@ -126,29 +131,63 @@ def short(blocks: Sequence[ContentBlock], limit: int = TEXT_BYTES) -> list[Conte
     each = limit
     while weight(copies) > limit and each > _BLOCK_FLOOR:
         each //= 2
-        _cut_items(copies, each)
+        _cut_items(copies, each, {})
     room = max(1, limit // (_BLOCK_FLOOR * 2))
     return copies if weight(copies) <= limit else copies[:room]
 
 
 def _small(event: Event) -> Event:
     payload = event.payload
+    if seen := _media(payload):
+        event.whole = [*(event.whole or ()), *seen]
     if weight(payload) <= TEXT_BYTES:
         return event
-    if isinstance(payload, ToolUpdate) and payload.output_replace is not None:
-        payload.output_size = payload.output_size or size_of(payload.output_replace)
-        payload.output_replace = tail(payload.output_replace, TEXT_BYTES // 2)
+    kept: _Kept = {}
+    if isinstance(payload, ToolUpdate) and (output := payload.output_replace) is not None:
+        payload.output_size = payload.output_size or size_of(output)
+        payload.output_replace = tail(output, TEXT_BYTES // 2)
+        if payload.output_replace != output:
+            kept[id(payload), "output"] = Whole("output", output)
         payload.truncated = True
     limit = TEXT_BYTES
     while weight(payload) > TEXT_BYTES and limit > _CUT_FLOOR:
         limit //= 2
-        _cut(payload, limit)
+        _cut(payload, limit, kept)
     if weight(payload) > TEXT_BYTES:
-        _shorten(payload)
+        _shorten(payload, kept)
+    if kept:
+        event.whole = [*(event.whole or ()), *kept.values()]
     return event
 
 
-def _cut(part: object, limit: int) -> None:
+_Kept = dict[tuple[int, str], Whole]
+"""What was cut, as it was before the first cut; by the part and the field."""
+
+
+def _media(payload: Payload) -> list[Whole]:
+    """The images and sounds that an agent shows."""
+    match payload:
+        case ToolUpdate(content=list(blocks)) if blocks:
+            pass
+        case Message(role=Role.ASSISTANT, content=blocks):
+            pass
+        case MessageChunk(role=Role.ASSISTANT, content=ContentBlock() as block):
+            blocks = [block]
+        case _:
+            return []
+    return [Whole("data", b.data, b.mime_type) for b in blocks if b.data and is_media(b)]
+
+
+def is_media(block: ContentBlock) -> bool:
+    """Whether the block is an image, a sound or a film."""
+    told = (block.mime_type or "").partition("/")[0]
+    return block.type in (ContentType.IMAGE, ContentType.AUDIO) or told in _SEEN_OR_HEARD
+
+
+_SEEN_OR_HEARD = frozenset({"image", "audio", "video"})
+
+
+def _cut(part: object, limit: int, kept: _Kept) -> None:
     """Cuts every text longer than `limit` bytes; JSON and binary data are left out instead."""
     cut = False
     for field in dataclasses.fields(cast(Any, part)):
@@ -156,30 +195,39 @@ def _cut(part: object, limit: int) -> None:
         match value:
             case str() if size_of(value) > limit:
                 _note_size(part, size_of(value))
+                kept.setdefault((id(part), field.name), _whole(part, field.name, value))
                 setattr(part, field.name, head(value, limit))
                 cut = True
             case bytes() if len(value) > limit:
                 _note_size(part, len(value))
+                if not (isinstance(part, ContentBlock) and is_media(part)):
+                    kept.setdefault((id(part), field.name), _whole(part, field.name, value))
                 setattr(part, field.name, None)
                 cut = True
             case list():
-                cut |= _cut_items(cast(list[Any], value), limit)
+                cut |= _cut_items(cast(list[Any], value), limit, kept)
             case _ if dataclasses.is_dataclass(value):
-                _cut(value, limit)
+                _cut(value, limit, kept)
             case _:
                 pass
     if cut:
         _say_cut(part)
 
 
-def _cut_items(items: list[Any], limit: int) -> bool:
+def _whole(part: object, name: str, value: str | bytes) -> Whole:
+    if name.endswith("_json"):
+        return Whole(name.removesuffix("_json"), value, "application/json")
+    return Whole(name, value, part.mime_type if isinstance(part, ContentBlock) else None)
+
+
+def _cut_items(items: list[Any], limit: int, kept: _Kept) -> bool:
     cut = False
     for index, item in enumerate(items):
         if isinstance(item, str) and size_of(item) > limit:
             items[index] = head(item, limit)
             cut = True
         elif dataclasses.is_dataclass(item):
-            _cut(item, limit)
+            _cut(item, limit, kept)
     return cut
 
 
@@ -195,7 +243,7 @@ def _say_cut(part: object) -> None:
         cast(Any, part).truncated = True
 
 
-def _shorten(part: object) -> None:
+def _shorten(part: object, kept: _Kept) -> None:
     """The last resort: too many parts, each small."""
     for field in dataclasses.fields(cast(Any, part)):
         value = getattr(part, field.name)
@@ -203,4 +251,4 @@ def _shorten(part: object) -> None:
             setattr(part, field.name, cast(list[Any], value)[:LIST_ITEMS])
             _say_cut(part)
     if weight(part) > TEXT_BYTES:
-        _cut(part, TEXT_BYTES // LIST_ITEMS // 2)
+        _cut(part, TEXT_BYTES // LIST_ITEMS // 2, kept)

@@ -111,7 +111,7 @@ class Toolbox:
     def close_run(self, run_id: str, outcome: Outcome) -> list[Event]:
         """Closes what the run leaves open, except what the agent itself keeps running."""
         return [
-            Event(_closed(tool, outcome), run_id, None, tool.parent)
+            tool.event(_closed(tool, outcome), run_id)
             for tool in self._tools.values()
             if tool.run_id == run_id and tool.open and not tool.background
         ]
@@ -119,7 +119,7 @@ class Toolbox:
     def close_all(self, outcome: Outcome, *, spare: Collection[str]) -> list[Event]:
         """Closes what outlived its run or never had one."""
         return [
-            Event(_closed(tool, outcome), None, tool.run_id, tool.parent)
+            tool.event(_closed(tool, outcome), None, tool.run_id)
             for tool in self._tools.values()
             if tool.open and tool.run_id not in spare
         ]
@@ -146,7 +146,7 @@ class Toolbox:
 
     def _updated(self, tool: Tool, update: ToolUpdate) -> list[Event]:
         changed = tool.change(update)
-        return [] if changed is None else [Event(changed, tool.run_id, None, tool.parent)]
+        return [] if changed is None else [tool.event(changed, tool.run_id)]
 
 
 def _copy(call: ToolCall) -> ToolCall:

@@ -7,9 +7,9 @@ streams as deltas up to a bound; then only its end is held, and sent once when t
 from dataclasses import dataclass
 from typing import TypeVar
 
-from agentctl.core.events import ToolCall, ToolUpdate
+from agentctl.core.events import Event, ToolCall, ToolUpdate
 from agentctl.core.limits import head, size_of, tail
-from agentctl.core.parts import ContentBlock, Location
+from agentctl.core.parts import ContentBlock, Location, Whole
 from agentctl.core.words import FINAL_TOOL, ToolKind, ToolStatus
 
 T = TypeVar("T", Location, str)
@@ -17,7 +17,9 @@ T = TypeVar("T", Location, str)
 OUTPUT_BYTES = 256 * 1024
 """Bytes of one tool's output that travel as deltas."""
 TAIL_BYTES = 64 * 1024
-"""Bytes of the end that are held once output is longer than that."""
+"""Bytes of the end that are sent once output is longer than that."""
+WHOLE_BYTES = 8 * 1024 * 1024
+"""Bytes that are held of output that comes in pieces; of more, the end."""
 
 
 class Output:
@@ -62,12 +64,16 @@ class Output:
         return None, text
 
     def finish(self) -> str | None:
-        """The end of what was held back, once; None when nothing was."""
+        """All that is held of output that was too long to be told, once; None when it was not."""
         if not self._held:
             return None
         self._held = False
         self._told = OUTPUT_BYTES
-        return tail("".join(self._pieces) if self._whole is None else self._whole, TAIL_BYTES)
+        if self._whole is not None:
+            return self._whole
+        whole = "".join(self._pieces)
+        self._pieces, self._pieces_size = [], 0
+        return whole
 
     def _known(self) -> str | None:
         if self._whole is not None:
@@ -77,8 +83,8 @@ class Output:
     def _keep(self, text: str, size: int) -> None:
         self._pieces.append(text)
         self._pieces_size += size
-        if self._pieces_size > 2 * TAIL_BYTES + OUTPUT_BYTES:
-            end = tail("".join(self._pieces), TAIL_BYTES)
+        if self._pieces_size > 2 * WHOLE_BYTES:
+            end = tail("".join(self._pieces), WHOLE_BYTES)
             self._pieces = [end]
             self._pieces_size = size_of(end)
 
@@ -109,6 +115,15 @@ class Tool:
     denied: bool = False
     approvals: int = 0
     output: Output | None = None
+    whole: str | None = None
+    """Its output that was too long to be told, until an event takes it along."""
+
+    def event(self, update: ToolUpdate, run_id: str | None, after: str | None = None) -> Event:
+        """The update as an event of this tool."""
+        event = Event(update, run_id, after, self.parent)
+        if self.whole is not None:
+            event.whole, self.whole = [Whole("output", self.whole)], None
+        return event
 
     @property
     def open(self) -> bool:
@@ -203,11 +218,13 @@ class Tool:
             self._finish_output(update)
 
     def _finish_output(self, update: ToolUpdate) -> None:
-        if self.output is not None and (end := self.output.finish()) is not None:
+        if self.output is not None and (whole := self.output.finish()) is not None:
             update.output_delta = None
-            update.output_replace = end
+            update.output_replace = end = tail(whole, TAIL_BYTES)
             update.output_size = self.output.size
-            update.truncated = True if size_of(end) < self.output.size else update.truncated
+            if size_of(end) < self.output.size:
+                update.truncated = True
+                self.whole = whole
 
 
 def _changed(old: str | None, new: str | None) -> str | None:
