@@ -31,7 +31,7 @@ from agentctl.journal.schema import read_boot_id
 from agentctl.journal.store import open_journal
 from agentctl.process.env import redactor
 from agentctl.process.sweep import sweep_async
-from agentctl.rpc.convert import FrameEncoder, strip_raw
+from agentctl.rpc.convert import FrameEncoder, decode_block, strip_raw
 from agentctl.rpc.ports import DaemonFacts
 from agentctl.rpc.server import Server
 from agentctl.session.base import ManagerDeps
@@ -55,11 +55,11 @@ GC_THRESHOLDS = (20_000, 20, 20)
 
 
 class Adapters:
-    """The protocols that are installed, by entry point."""
+    """The protocols that are installed, by entry point; `given` ones stand before these."""
 
-    def __init__(self) -> None:
+    def __init__(self, given: Mapping[str, ProtocolAdapter] | None = None) -> None:
         self._points = {point.name: point for point in entry_points(group=ADAPTERS)}
-        self._loaded: dict[str, ProtocolAdapter] = {}
+        self._loaded: dict[str, ProtocolAdapter] = dict(given or {})
 
     @property
     def names(self) -> list[str]:
@@ -164,8 +164,13 @@ def _limits(settings: Settings) -> Limits:
 
 
 @asynccontextmanager
-async def running(settings: Settings) -> AsyncGenerator[Sequence[str]]:
+async def running(
+    settings: Settings, *, given: Mapping[str, ProtocolAdapter] | None = None
+) -> AsyncGenerator[Sequence[str]]:
     """The whole daemon; yields the addresses that it serves. Leaving it stops everything.
+
+    Args:
+        given: adapters that stand for the installed ones of the same name.
 
     Raises:
         DaemonFailed: the data directory is in use, not writable, or its journal is damaged.
@@ -188,12 +193,13 @@ async def running(settings: Settings) -> AsyncGenerator[Sequence[str]]:
             catalog = await anyio.to_thread.run_sync(
                 lambda: Catalog.load(user=settings.user_registry, project=settings.registry)
             )
-            adapters = Adapters()
+            adapters = Adapters(given)
             entries = RegistryEntries(catalog, adapters, data_dir, dict(os.environ))
             deps = ManagerDeps(
                 journal=journal,
                 entries=entries,
                 redactor=redactor,
+                decode=decode_block,
                 recorder=Recordings(settings.record_dir) if settings.record_dir else None,
                 limits=_limits(settings),
                 cookie=f"{cookie}.{read_boot_id()[:8]}",

@@ -69,6 +69,15 @@ class SessionChange(StrEnum):
     CLOSED = "closed"
 
 
+class SessionPhase(StrEnum):
+    """Where a session is, in four words."""
+
+    ACTIVE = "active"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+
 class RunState(StrEnum):
     """Where a run is (Runs.Get)."""
 

@@ -73,6 +73,16 @@ def done_runs(conn: sqlite3.Connection, runs: Collection[str]) -> dict[str, int]
     return dict(rows)
 
 
+def newest(conn: sqlite3.Connection, sessions: Collection[str]) -> dict[str, int]:
+    """The last seq of each of these sessions that has events of its own."""
+    rows = conn.execute(
+        "SELECT id, (SELECT last_seq FROM block WHERE session_no = name.no ORDER BY first_seq DESC"
+        f" LIMIT 1) FROM name WHERE id IN ({_marks(sessions)})",
+        tuple(sessions),
+    )
+    return {row[0]: row[1] for row in rows if row[1] is not None}
+
+
 def _fill(page: Page, rows: Iterator[Row], selection: Selection, after: int) -> None:
     size, previous = 0, after
     for first, last, mask, data in rows:

@@ -59,7 +59,11 @@ CREATE INDEX doc_open ON doc (kind, open, id);
 CREATE INDEX doc_session ON doc (session_id, kind, id);
 """
 
-MIGRATIONS: tuple[str, ...] = (_V1,)
+_V2 = """
+ALTER TABLE doc ADD COLUMN seq INTEGER NOT NULL DEFAULT 0;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_V1, _V2)
 """Entry n takes a database from user_version n to n + 1; entries are never changed, only added."""
 
 

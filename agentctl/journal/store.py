@@ -124,6 +124,14 @@ class Journal:
     async def doc(self, kind: str, id: str) -> Doc | None:  # noqa: A002  # the word of Doc
         return await self._readers.run(lambda conn: documents.get(conn, kind, id))
 
+    async def lacking(self, kind: str, other: str, *, limit: int = 1000) -> list[str]:
+        """Ids of docs of a kind for which there is none of the other kind."""
+        return await self._readers.run(lambda conn: documents.lacking(conn, kind, other, limit))
+
+    async def newest(self, sessions: Collection[str]) -> dict[str, int]:
+        """The last seq of each of these sessions that has events."""
+        return await self._readers.run(lambda conn: pages.newest(conn, sessions))
+
     async def forget_session(self, session_id: str) -> None:
         """Deletes a session's events and docs; what it shares with others stays."""
         step = functools.partial(retention.forget, session_id=session_id)

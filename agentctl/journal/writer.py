@@ -211,10 +211,10 @@ class Writer:
                         logger.exception("An event could not be encoded")
                     append.error = error
                     continue
-                docs.put(conn, append.docs)
                 if made:
                     seq = made[-1].last
                     blocks += made
+                docs.put(conn, append.docs, seq)
             if blocks:
                 rows = [(*self._numbers(block), block.data) for block in blocks]
                 conn.executemany("INSERT INTO block VALUES (?, ?, ?, ?, ?, ?, ?)", rows)

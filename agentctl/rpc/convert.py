@@ -96,6 +96,11 @@ def from_message(message: v1.AgentEvent) -> Event:
     )
 
 
+def decode_block(data: bytes) -> list[Event]:
+    """The events of frames that stand behind each other, as the journal stores them."""
+    return [from_message(each) for each in v1.EventBatch.FromString(data).events]
+
+
 _IDS = (
     "agent_id",
     "session_id",

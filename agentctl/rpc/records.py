@@ -16,6 +16,7 @@ from agentctl.core.spec import Entry, Rule
 from agentctl.rpc.enums import Enum, numbers
 from agentctl.rpc.mirror import fill
 from agentctl.rpc.ports import FoundView, ProblemView
+from agentctl.session.progress import phase_of
 from agentctl.session.records import (
     AgentRecord,
     ApprovalRecord,
@@ -64,6 +65,12 @@ def session_message(record: SessionRecord) -> v1.Session:
         updated_at=record.updated_at,
         closed_at=record.closed_at,
         options=spec.options,
+        phase=enum_number(v1.SessionPhase, phase_of(record.state, record.last_outcome)),
+        progress=part(v1.SessionProgress, record.progress),
+        usage=part(v1.Usage, record.usage),
+        cost_usd=record.cost_usd,
+        last_active_at=record.last_active_at or record.updated_at,
+        state_saved=record.state_saved,
     )
 
 

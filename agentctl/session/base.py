@@ -19,7 +19,8 @@ from agentctl.core.spec import Entry
 from agentctl.core.words import Outcome, SessionState
 from agentctl.session.ending import Limits
 from agentctl.session.pool import Pool, PoolDeps
-from agentctl.session.ports import Entries, JournalPort, Recorder, Redactor
+from agentctl.session.ports import Decode, Entries, JournalPort, Recorder, Redactor
+from agentctl.session.progress import Facts
 from agentctl.session.records import ApprovalRecord, QuestionRecord, RunRecord, SessionRecord
 from agentctl.session.rules import StandingRules
 from agentctl.session.session import Session, SessionDeps
@@ -56,6 +57,7 @@ class ManagerDeps:
     journal: JournalPort
     entries: Entries
     redactor: Redactor
+    decode: Decode
     recorder: Recorder | None = None
     limits: Limits = field(default_factory=Limits)
     cookie: str = "agentctl"
@@ -175,9 +177,11 @@ class Base:
             keep_raw=deps.keep_raw,
         )
 
-    def adopt(self, record: SessionRecord) -> Session:
+    def adopt(self, record: SessionRecord, facts: Facts | None = None) -> Session:
         """An open session, in memory from now on."""
         session = Session(record, self.session_deps())
+        if facts is not None:
+            session.ledger.facts = facts
         self.sessions[record.id] = session
         return session
 

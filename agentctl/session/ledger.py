@@ -13,6 +13,7 @@ from agentctl.core.adapter import AnyDraft, Draft, QuestionAnswer, TurnEnded
 from agentctl.core.events import (
     Complete,
     Event,
+    MessageChunk,
     PermissionRequest,
     PermissionResolved,
     QuestionRequest,
@@ -42,10 +43,14 @@ from agentctl.core.words import (
 from agentctl.session.hooks import HOLDING, Hooks, as_blocks
 from agentctl.session.ids import mint
 from agentctl.session.permissions import Verdict
+from agentctl.session.progress import FOLDS, Facts
 from agentctl.session.records import RunRecord, SessionRecord
 from agentctl.session.requests import Requests
 from agentctl.session.rules import StandingRules
 from agentctl.session.writes import Writes
+
+# After kill -9 the facts are counted again from the last time that they were stored: so many events.
+REMEMBER_EVENTS = 10_000
 
 _RESTING = frozenset({SessionState.ACTIVE, SessionState.AWAITING, SessionState.IDLE})
 
@@ -76,6 +81,8 @@ class Ledger:
         self.verdicts: dict[str, tuple[Outcome, RunError]] = {}
         """How a run ends whatever its agent says: it took too long, or the disk is full."""
         self.last_event = 0
+        self.facts = Facts(record)
+        self._unseen = 0
         self._hooks = hooks
         self._expose_reasoning = expose_reasoning
         self._keep_raw = keep_raw
@@ -108,20 +115,44 @@ class Ledger:
     def add(self, events: Sequence[Event], writes: Writes) -> None:
         """Stamps events, notes what they change, and puts them into the transaction."""
         record = self.record
-        self.last_event = writes.now
-        observers = _OBSERVERS
+        self.last_event = record.last_active_at = writes.now
+        observers, facts = _OBSERVERS, self.facts
         for event in events:
             event.ts = writes.now
             event.session_id = record.id
             event.agent_id = record.agent_id or None
             event.session_key = record.key or None
-            kind = type(event.payload)
+            payload = event.payload
+            if isinstance(payload, MessageChunk):
+                writes.events.append(event)
+                facts.chunk(event, payload)
+                continue
+            kind = type(payload)
             if kind is Reasoning and not self._expose_reasoning:
                 continue
             writes.events.append(event)
             observer = observers.get(kind)
             if observer is not None:
                 observer(self, event, writes)
+            fold = FOLDS.get(kind)
+            if fold is not None:
+                fold(facts, event, payload)
+            if kind is Complete:
+                self.remember(writes)
+        self._unseen += len(events)
+        if self._unseen > REMEMBER_EVENTS:
+            self.remember(writes)
+
+    def remember(self, writes: Writes) -> None:
+        """Stores what was done so far, as of the last event of this transaction."""
+        self._unseen = 0
+        record, facts = self.record, self.facts
+        facts.seen.open = record.state is not SessionState.CLOSED
+        for tally in facts.changed.values():
+            writes.touch(tally)
+        facts.changed.clear()
+        writes.touch(facts.seen)
+        writes.touch(record)
 
     def say(self, change: SessionChange, writes: Writes, *, reason: str | None = None) -> None:
         """A session_status event with what is in force."""
@@ -145,6 +176,8 @@ class Ledger:
             self.record.state = move(SESSION_MOVES, self.record.state, state)
             self.record.updated_at = writes.now
             writes.touch(self.record)
+            if state not in _RESTING and state is not SessionState.STARTING:
+                self.remember(writes)
 
     def settle(self, writes: Writes) -> None:
         """active, awaiting or idle, from what is open; other states stay."""

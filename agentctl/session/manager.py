@@ -32,6 +32,7 @@ from agentctl.session.agent_calls import AgentCalls
 from agentctl.session.approval_calls import ApprovalCalls
 from agentctl.session.base import logger
 from agentctl.session.history_calls import HistoryCalls
+from agentctl.session.recall import recall
 from agentctl.session.records import ApprovalRecord, QuestionRecord, RunRecord, SessionRecord
 from agentctl.session.rule_calls import RuleCalls
 from agentctl.session.session import Session
@@ -91,8 +92,11 @@ class Manager(SessionCalls, HistoryCalls, ApprovalCalls, RuleCalls, AgentCalls):
         journal = self.deps.journal
         for doc in await journal.docs("rule", limit=1_000_000):
             self.standing.put(load(Rule, doc))
-        for doc in await journal.docs("session", open=True, limit=1_000_000):
-            self.adopt(load(SessionRecord, doc))
+        docs = await journal.docs("session", open=True, limit=1_000_000)
+        records = [load(SessionRecord, doc) for doc in docs]
+        facts = await recall(journal, self.deps.decode, records)
+        for record in records:
+            self.adopt(record, facts[record.id])
         for doc in await journal.docs("run", open=True, limit=1_000_000):
             run = load(RunRecord, doc)
             if session := self.sessions.get(run.session_id):
@@ -134,6 +138,7 @@ def _paused(session: Session) -> Writes:
     writes, ledger, state = Writes(vital=True), session.ledger, session.record.state
     ledger.finish(Outcome.FAILED, writes, error=RESTARTED)
     _interrupt(session, "the daemon stopped", writes, told=state)
+    ledger.remember(writes)
     return writes
 
 
@@ -157,7 +162,7 @@ def _recovered(session: Session) -> Writes:
             ledger.add([Event(ended, run_id=run.id)], writes)
     _interrupt(session, "the daemon restarted", writes, told=record.state)
     record.agent_id = ""
-    writes.touch(record)
+    ledger.remember(writes)
     # Nobody waits yet, and nothing starts by itself: not the queue, and no close_when_done.
     writes.after.clear()
     ledger.ending.clear()

@@ -3,7 +3,7 @@
 It refuses to know how a registry is read, how a journal stores, and which protocols exist.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,7 +11,8 @@ from agentctl.core.adapter import Frame, ProtocolAdapter
 from agentctl.core.events import Event
 from agentctl.core.spec import Entry, SessionSpec
 from agentctl.core.words import Policy
-from agentctl.journal.store import Doc
+from agentctl.journal.select import Selection
+from agentctl.journal.store import Doc, Page
 
 
 class JournalPort(Protocol):
@@ -36,6 +37,12 @@ class JournalPort(Protocol):
         limit: int = 1000,
         newest_first: bool = False,
     ) -> list[Doc]: ...
+
+    async def lacking(self, kind: str, other: str, *, limit: int = 1000) -> list[str]: ...
+
+    async def newest(self, sessions: Collection[str]) -> dict[str, int]: ...
+
+    async def page(self, selection: Selection, after: int, upto: int | None = None) -> Page: ...
 
     async def forget_session(self, session_id: str) -> None: ...
 
@@ -85,6 +92,9 @@ class Recorder(Protocol):
         self, entry_id: str, agent_id: str, prepared: Prepared
     ) -> Callable[[Frame], None]: ...
 
+
+Decode = Callable[[bytes], Sequence[Event]]
+"""The other way of the journal's encode: the events of one block that it stored."""
 
 Redactor = Callable[[Sequence[str]], Callable[[str], str]]
 """Secrets in, a cleaner of text out."""

@@ -12,9 +12,11 @@ from agentctl.core.parts import Answer, ContentBlock, RunError, Usage
 from agentctl.core.spec import PromptSpec, Rule, SessionSpec
 from agentctl.core.words import (
     AgentState,
+    ArtifactKind,
     DecidedBy,
     Decision,
     Origin,
+    Outcome,
     Policy,
     QuestionOutcome,
     RunState,
@@ -22,6 +24,24 @@ from agentctl.core.words import (
 )
 
 IfBusy = Literal["queue", "reject", "interrupt", "steer"]
+
+
+@dataclass(slots=True)
+class Progress:
+    """What was done in a session; each field means what it does in SessionProgress of the wire."""
+
+    message_count: int = 0
+    runs: int = 0
+    files_open: int = 0
+    files_changed: int = 0
+    files_created: int = 0
+    commands_run: int = 0
+    last_command: str | None = None
+    tests_passed: int | None = None
+    tests_failed: int | None = None
+    current_task: str | None = None
+    percent: float | None = None
+    last_message: str | None = None
 
 
 @dataclass(slots=True)
@@ -53,6 +73,61 @@ class SessionRecord:
     created_at: int = 0
     updated_at: int = 0
     closed_at: int | None = None
+    last_active_at: int = 0
+    progress: Progress = field(default_factory=Progress)
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    last_outcome: Outcome | None = None
+    """How its last run ended."""
+    state_saved: bool | None = None
+
+
+@dataclass(slots=True)
+class SeenRecord:
+    """What the progress of a session is continued from: as it was at one place of the journal.
+
+    Paths are absolute. `waiting` has the prompts of runs that have not started, by run; `said` the
+    messages that were counted in runs that go on (`run id`, a space, the message id), `speaking` the
+    one of them that last_message is of.
+    """
+
+    session_id: str
+    progress: Progress = field(default_factory=Progress)
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    last_outcome: Outcome | None = None
+    opened: set[str] = field(default_factory=set[str])
+    changed: set[str] = field(default_factory=set[str])
+    created: set[str] = field(default_factory=set[str])
+    waiting: dict[str, str] = field(default_factory=dict[str, str])
+    said: set[str] = field(default_factory=set[str])
+    speaking: str = ""
+    open: bool = True
+    """Whether the session was."""
+
+
+@dataclass(slots=True)
+class TallyRecord:
+    """What one run did and used, apart from its prompt. `outcome` is None while it goes on.
+
+    `model` is the one in force at its end; `files` are the paths that it changed, as they were told;
+    `events` counts those that tell of all this.
+    """
+
+    run_id: str
+    session_id: str
+    started: bool = False
+    outcome: Outcome | None = None
+    started_at: int | None = None
+    ended_at: int = 0
+    model: str = ""
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    tools: int = 0
+    tools_failed: int = 0
+    commands: int = 0
+    files: list[str] = field(default_factory=list[str])
+    events: int = 0
 
 
 @dataclass(slots=True)
@@ -108,6 +183,34 @@ class QuestionRecord:
     answers: list[Answer] | None = None
     content_json: bytes | None = None
     by: DecidedBy | None = None
+
+
+@dataclass(slots=True)
+class ArtifactRecord:
+    """Something that a run made. Times are Unix ms; `path` and `url` are None when there is none.
+
+    `runs` are the runs that made or changed it, the last one at the end; `deleted` says in words why
+    its bytes are gone, "" while they are there or never were.
+    """
+
+    id: str
+    kind: ArtifactKind
+    session_id: str
+    runs: list[str] = field(default_factory=list[str])
+    title: str = ""
+    mime_type: str = ""
+    size: int | None = None
+    sha256: str = ""
+    path: str | None = None
+    url: str | None = None
+    tool_call_id: str | None = None
+    commit: str | None = None
+    redacted: bool = False
+    created_at: int = 0
+    updated_at: int = 0
+    expires_at: int | None = None
+    deleted: str = ""
+    deleted_at: int | None = None
 
 
 @dataclass(slots=True)

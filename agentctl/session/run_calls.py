@@ -129,6 +129,7 @@ class RunCalls(Base):
             await session.commit(writes)
         except AgentctlError:
             session.ledger.runs.pop(run.id, None)
+            session.ledger.facts.forget_run(run.id)
             session.record.queue_held = held
             raise
 

@@ -19,10 +19,12 @@ from agentctl.core.words import SessionChange, SessionState
 from agentctl.journal.store import Doc
 from agentctl.session.base import lasting
 from agentctl.session.ids import mint, now_ms
-from agentctl.session.records import CreateSession, SessionRecord, SessionUpdate
+from agentctl.session.recall import recall
+from agentctl.session.records import CreateSession, Progress, SessionRecord, SessionUpdate
 from agentctl.session.rules import own_rules
 from agentctl.session.session import Session
 from agentctl.session.session_reads import SessionReads
+from agentctl.session.stance import mode_in_force
 from agentctl.session.writes import Writes
 
 # The environment that every daemon has.
@@ -192,9 +194,10 @@ class SessionCalls(SessionReads):
             return await self.open_session(record.id)
         self._refuse_many()
         self._free_key(record.key)
+        facts = await recall(self.deps.journal, self.deps.decode, [record])
         record.closed_at, record.close_when_done = None, False
         self.closed_sessions -= 1
-        return self.adopt(record)
+        return self.adopt(record, facts[record.id])
 
     async def _adopt_native(self, entry_id: str, native: str, spec: SessionSpec | None) -> Session:
         if not entry_id or not native or spec is None:
@@ -280,6 +283,12 @@ class SessionCalls(SessionReads):
             prompted=prompted,
             created_at=now,
             updated_at=now,
+            last_active_at=now,
+            progress=Progress(),
+            usage=None,
+            cost_usd=None,
+            last_outcome=None,
+            state_saved=None,
         )
 
     @lasting
@@ -309,7 +318,8 @@ class SessionCalls(SessionReads):
         if change.model is not None:
             await connection.set_model(native, change.model)
         if change.mode is not None:
-            await connection.set_mode(native, change.mode)
+            mode = mode_in_force(session, session.agent, change.mode)
+            await connection.set_mode(native, mode)
         for option, value in (change.options or {}).items():
             await connection.set_option(native, option, value)
 

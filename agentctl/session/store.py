@@ -16,10 +16,36 @@ from agentctl.core.spec import Rule
 from agentctl.core.state import FINAL_RUN
 from agentctl.core.words import SessionState
 from agentctl.journal.store import Doc
-from agentctl.session.records import ApprovalRecord, QuestionRecord, RunRecord, SessionRecord
+from agentctl.session.records import (
+    ApprovalRecord,
+    ArtifactRecord,
+    QuestionRecord,
+    RunRecord,
+    SeenRecord,
+    SessionRecord,
+    TallyRecord,
+)
 
-Record = SessionRecord | RunRecord | ApprovalRecord | QuestionRecord
-R = TypeVar("R", SessionRecord, RunRecord, ApprovalRecord, QuestionRecord, Rule)
+Record = (
+    SessionRecord
+    | RunRecord
+    | ApprovalRecord
+    | QuestionRecord
+    | ArtifactRecord
+    | SeenRecord
+    | TallyRecord
+)
+R = TypeVar(
+    "R",
+    SessionRecord,
+    RunRecord,
+    ApprovalRecord,
+    QuestionRecord,
+    ArtifactRecord,
+    SeenRecord,
+    TallyRecord,
+    Rule,
+)
 
 _BYTES = "$bytes"
 
@@ -30,6 +56,8 @@ def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, set):
+        return list(cast(set[str], value))
     if isinstance(value, bytes):
         return {_BYTES: base64.b64encode(value).decode()}
     raise TypeError(type(value).__name__)
@@ -76,6 +104,15 @@ def doc_of(record: Record) -> Doc:
             is_open = record.outcome is None
             id_ = record.request.question_id
             return Doc("question", id_, _dump(record), record.session_id, is_open)
+        case SeenRecord():
+            id_ = record.session_id
+            return Doc("seen", id_, _dump(record), id_, record.open)
+        case TallyRecord():
+            is_open = record.outcome is None
+            return Doc("tally", record.run_id, _dump(record), record.session_id, is_open)
+        case ArtifactRecord():
+            has_bytes = bool(record.sha256) and not record.deleted
+            return Doc("artifact", record.id, _dump(record), record.session_id, has_bytes)
 
 
 def _dump(record: Record) -> bytes:

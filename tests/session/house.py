@@ -1,7 +1,7 @@
 """A manager on a real journal with fake agents, and what a test wants to see of it."""
 
 import copy
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,7 +32,9 @@ from agentctl.core.words import (
     RunChange,
     SessionChange,
 )
-from agentctl.journal.store import Doc, Journal
+from agentctl.journal.select import Selection
+from agentctl.journal.store import Doc, Journal, Page
+from agentctl.rpc.convert import FrameEncoder, decode_block
 from agentctl.session.base import ManagerDeps
 from agentctl.session.ending import Limits
 from agentctl.session.manager import Manager
@@ -86,6 +88,15 @@ class Spy:
 
     async def docs(self, kind: str, **options: Any) -> list[Doc]:
         return await self.journal.docs(kind, **options)
+
+    async def lacking(self, kind: str, other: str, *, limit: int = 1000) -> list[str]:
+        return await self.journal.lacking(kind, other, limit=limit)
+
+    async def newest(self, sessions: Collection[str]) -> dict[str, int]:
+        return await self.journal.newest(sessions)
+
+    async def page(self, selection: Selection, after: int, upto: int | None = None) -> Page:
+        return await self.journal.page(selection, after, upto)
 
     async def forget_session(self, session_id: str) -> None:
         await self.journal.forget_session(session_id)
@@ -234,10 +245,15 @@ async def house(
     protocol = protocol or FakeProtocol()
     entries = FakeEntries(protocol, dict(ENTRIES))
     with anyio.fail_after(TEST_S):
-        async with opened(path) as journal:
+        async with opened(path, encode=FrameEncoder("journal")) as journal:
             spy = Spy(journal, protocol.plan.bell)
             made = ManagerDeps(
-                journal=spy, entries=entries, redactor=lambda secrets: str, limits=limits, **deps
+                journal=spy,
+                entries=entries,
+                redactor=lambda secrets: str,
+                decode=decode_block,
+                limits=limits,
+                **deps,
             )
             async with Crashable(made) as manager:
                 yield House(manager, protocol, entries, spy, path)
