@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 
 from agentctl import v1
 from agentctl.client.channel import Connection
+from agentctl.client.runs import run_input
 from agentctl.rpc.enums import number
 
 
@@ -186,6 +187,32 @@ class Sessions:
         )
         return await self._connection.unary("Sessions/Update", request, v1.Session)
 
+    async def send(
+        self,
+        session_id: str,
+        input: str | Sequence[v1.ContentBlock] | v1.RunInput,  # noqa: A002  the API's own word
+        *,
+        if_busy: str = "",
+        timeout_ms: int | None = None,
+        idempotency_key: str = "",
+    ) -> v1.CreateRunResponse:
+        """Prompts it; the same as Runs.Create, which takes more."""
+        request = v1.CreateRunRequest(
+            session_id=session_id,
+            input=run_input(input),
+            if_busy=number(v1.IfBusy, if_busy, field="if_busy"),
+            timeout_ms=timeout_ms,
+            idempotency_key=idempotency_key,
+        )
+        return await self._connection.unary("Runs/Create", request, v1.CreateRunResponse)
+
+    async def abort(
+        self, session_id: str, *, drop_queue: bool = False, force: bool = False
+    ) -> v1.CancelRunResponse:
+        """Cancels what runs in it; `run` is absent when nothing did."""
+        request = v1.CancelRunRequest(session_id=session_id, drop_queue=drop_queue, force=force)
+        return await self._connection.unary("Runs/Cancel", request, v1.CancelRunResponse)
+
     async def compact(self, session_id: str) -> v1.CompactSessionResponse:
         request = v1.CompactSessionRequest(session_id=session_id)
         return await self._connection.unary("Sessions/Compact", request, v1.CompactSessionResponse)
@@ -208,6 +235,7 @@ class Sessions:
         *,
         role: str | None = None,
         since: int | None = None,
+        from_journal: bool = False,
         page_size: int = 0,
         page_token: str = "",
     ) -> v1.MessagesResponse:
@@ -216,6 +244,7 @@ class Sessions:
             session_id=session_id,
             role=None if role is None else number(v1.Role, role, field="role"),
             since=since,
+            from_journal=from_journal,
             page_size=page_size,
             page_token=page_token,
         )

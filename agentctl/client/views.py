@@ -145,6 +145,7 @@ class ToolView:
         "tool_update": "agent.command_run",
         "file_change": "agent.file_changed",
         "permission_request": "agent.permission_request",
+        "question_request": "agent.message",
         "plan": "agent.progress",
         "complete": "agent.complete",
         "error": "agent.error",
@@ -166,6 +167,11 @@ class ToolView:
         if event["type"] == "session_status" and event["data"].get("status") == "closed":
             del self._sessions[session_id]
         return out
+
+    def speaking(self, session_id: str) -> bool:
+        """Whether text of a session waits for its end."""
+        session = self._sessions.get(session_id)
+        return session is not None and session.speaking
 
     def flush(self) -> list[Json]:
         """The text that was still open when the stream ended."""
@@ -191,6 +197,10 @@ class _Session:
         self._last = ""
         self._tools: dict[str, Json] = {}
 
+    @property
+    def speaking(self) -> bool:
+        return bool(self._text)
+
     def feed(self, event: Event) -> Iterator[Row]:
         kind, data = event["type"], cast(Json, event["data"])
         self.stamp = _iso(event)
@@ -214,13 +224,17 @@ class _Session:
                 fields = {"path": data["path"], "additions": added, "deletions": removed}
                 yield "agent.file_changed", fields
             case "permission_request":
-                yield "agent.permission_request", _request(data)
+                yield "agent.permission_request", permission(data)
+            case "question_request":
+                yield "agent.message", {"content": question(data)}
             case "plan":
                 yield from _progress(data)
             case "complete":
                 outcome = _OUTCOMES.get(data["outcome"], "failed")
-                yield "agent.complete", {"summary": self._last, "outcome": outcome}
+                why = data.get("error", {}).get("message", "") if outcome == "failed" else ""
+                yield "agent.complete", {"summary": self._last or why, "outcome": outcome}
                 self._last, self._told = "", {}
+                self._tools = {k: each for k, each in self._tools.items() if "ended" not in each}
             case "error":
                 fields = {"error": data["message"], "recoverable": data["recoverable"]}
                 yield "agent.error", fields
@@ -276,7 +290,8 @@ def counts(data: Json) -> tuple[int, int]:
     return data.get("additions", added), data.get("deletions", removed)
 
 
-def _request(data: Json) -> Json:
+def permission(data: Json) -> Json:
+    """A permission request in the tool's fields."""
     told = data.get("details", {})
     action = _ACTIONS.get(data.get("tool_kind", "")) or data.get("action") or data.get("kind", "")
     return {
@@ -284,6 +299,17 @@ def _request(data: Json) -> Json:
         "action": action,
         "details": {name: told[name] for name in ("command", "file", "reason") if name in told},
     }
+
+
+def question(data: Json) -> str:
+    """A question of an agent as a message that a person, or another agent, can answer."""
+    lines = [data["message"]] if data.get("message") else []
+    for each in data.get("questions", ()):
+        lines.append(each["question"])
+        lines += [f"- {option.get('name') or option['id']}" for option in each.get("options", ())]
+    if data.get("url"):
+        lines.append(data["url"])
+    return "\n".join(lines)
 
 
 def _progress(data: Json) -> Iterator[Row]:

@@ -847,6 +847,7 @@ class MessagesRequest(google.protobuf.message.Message):
     PAGE_TOKEN_FIELD_NUMBER: builtins.int
     ROLE_FIELD_NUMBER: builtins.int
     SINCE_FIELD_NUMBER: builtins.int
+    FROM_JOURNAL_FIELD_NUMBER: builtins.int
     session_id: builtins.str
     """The session."""
     page_size: builtins.int
@@ -857,6 +858,8 @@ class MessagesRequest(google.protobuf.message.Message):
     """Only messages of this role, without reasoning and tools."""
     since: builtins.int
     """Only what began at or after this Unix ms; an agent's own history tells no times and is not cut."""
+    from_journal: builtins.bool
+    """True for what the journal has, which tells times, also where the agent keeps a history."""
     def __init__(
         self,
         *,
@@ -865,9 +868,10 @@ class MessagesRequest(google.protobuf.message.Message):
         page_token: builtins.str = ...,
         role: agentctl.v1.enums_pb2.Role.ValueType | None = ...,
         since: builtins.int | None = ...,
+        from_journal: builtins.bool = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_role", b"_role", "_since", b"_since", "role", b"role", "since", b"since"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_role", b"_role", "_since", b"_since", "page_size", b"page_size", "page_token", b"page_token", "role", b"role", "session_id", b"session_id", "since", b"since"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_role", b"_role", "_since", b"_since", "from_journal", b"from_journal", "page_size", b"page_size", "page_token", b"page_token", "role", b"role", "session_id", b"session_id", "since", b"since"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_role", b"_role"]) -> typing.Literal["role"] | None: ...
     @typing.overload

@@ -145,7 +145,7 @@ class SessionsService:
         token = request.page_token
         session_id = need(request.session_id, "session_id")
         size = page_size(request.page_size)
-        if not token.startswith(PLACE):
+        if not token.startswith(PLACE) and not request.from_journal:
             try:
                 record, page = await self._manager.messages(session_id, limit=size, before=token)
             except Unsupported:
