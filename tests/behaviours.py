@@ -48,6 +48,8 @@ BEHAVIOURS: dict[str, str] = {
     "A6": "Expired is not denied; a reason reaches the agent, and a fixed one when none is given.",
     "A7": "Auto-approval works per session and is seen in the events.",
     "A8": "Questions of every protocol are one kind of event and are answered or rejected.",
+    "A9": "Rules decide the same on every agent, each asked in its own protocol; always is one too.",
+    "A10": "A rule or policy that tightens reaches an agent that acts without asking, by its next prompt.",
     "S1": "A cursor of another or a shortened journal gets a gap, never the wrong window.",
     "S2": "A subscriber replays and goes live without gap or double; a slow one slows nobody.",
     "S3": "After a break of an event stream only what was missed is told; heartbeats are no events.",
@@ -102,4 +104,6 @@ BEHAVIOURS: dict[str, str] = {
     "W1": "A clean checkout with a run's patch applied is what the agent left.",
     "W2": "Looking at a repository writes nothing of it and runs no program that it names.",
     "W3": "A work tree or patch that is too large or too slow goes without, and holds nobody.",
+    "W4": "Branch, commit and changes of a workspace are told at the start and when they change.",
+    "W5": "A pull request that an agent names or prints is told once, wherever its address is cut.",
 }
