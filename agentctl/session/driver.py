@@ -29,7 +29,7 @@ from agentctl.session.ids import now_ms
 from agentctl.session.pool import Wanted
 from agentctl.session.process import AgentProcess
 from agentctl.session.records import RunRecord
-from agentctl.session.stance import stance_of, too_free
+from agentctl.session.stance import mode_in_force, stance_of, too_free
 from agentctl.session.writes import Writes
 
 if TYPE_CHECKING:
@@ -271,7 +271,7 @@ class Driver:
             return
         try:
             connection = await agent.ready()
-            await self._prepare(connection, run)
+            await self._prepare(agent, connection, run)
         except AgentctlError as error:
             await self._fail(run, error)
             return
@@ -308,15 +308,16 @@ class Driver:
 
         agent.post(write)
 
-    async def _prepare(self, connection: Connection, run: RunRecord) -> None:
+    async def _prepare(self, agent: AgentProcess, connection: Connection, run: RunRecord) -> None:
         record, prompt = self._session.record, run.prompt
         native = NativeSessionId(record.native_session_id)
         if prompt.model and prompt.model != record.model:
             await connection.set_model(native, prompt.model)
             record.model = prompt.model
-        if prompt.mode and prompt.mode != record.mode:
-            await connection.set_mode(native, prompt.mode)
-            record.mode = prompt.mode
+        mode = mode_in_force(self._session, agent, prompt.mode or record.mode)
+        if mode and mode != record.mode:
+            await connection.set_mode(native, mode)
+            record.mode = mode
 
     async def _died(self, run: RunRecord, error: AgentFailed) -> None:
         with anyio.move_on_after(DEATH_S):

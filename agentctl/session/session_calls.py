@@ -20,7 +20,13 @@ from agentctl.journal.store import Doc
 from agentctl.session.base import lasting
 from agentctl.session.ids import mint, now_ms
 from agentctl.session.recall import recall
-from agentctl.session.records import CreateSession, Progress, SessionRecord, SessionUpdate
+from agentctl.session.records import (
+    CreateSession,
+    Progress,
+    SessionFilter,
+    SessionRecord,
+    SessionUpdate,
+)
 from agentctl.session.rules import own_rules
 from agentctl.session.session import Session
 from agentctl.session.session_reads import SessionReads
@@ -214,7 +220,9 @@ class SessionCalls(SessionReads):
     async def _made_at(self, native: str) -> int | None:
         """When a conversation that a closed session of ours began was made; others never tell."""
         try:
-            return (await self.resolve_session(native_session_id=native)).native_created_at
+            return (
+                await self.resolve_session(SessionFilter(native_session_id=native))
+            ).native_created_at
         except NotFound:
             return None
 

@@ -6,7 +6,7 @@ is done (`driver.py`) and what an agent makes of it.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import anyio
 
@@ -37,6 +37,21 @@ def stance_of(session: "Session") -> Stance:
     record = session.record
     guarded = session.deps.standing.guarded(record, now_ms())
     return Stance(record.policy is Policy.ALLOW and not guarded, guarded)
+
+
+def mode_in_force(session: "Session", agent: AgentProcess, mode: str) -> str:
+    """The mode to work in where `mode` is wanted: one that asks, while a rule may say no.
+
+    `protocol_config.asking_mode` of the entry tells which modes ask nothing, and which to use instead.
+    """
+    told = agent.launch.entry.protocol_config.get("asking_mode")
+    if not isinstance(told, dict) or not stance_of(session).guarded:
+        return mode
+    asking = cast("dict[str, object]", told)
+    silent = asking.get("instead_of")
+    if isinstance(silent, list) and mode in cast("list[object]", silent):
+        return str(asking.get("mode", mode))
+    return mode
 
 
 async def too_free(session: "Session", agent: AgentProcess) -> bool:

@@ -83,7 +83,8 @@ class OpenCodeScript(ModelScript):
 
 
 def _gemini(home: Home, model: Model) -> Row:
-    return {"protocol_config": {}}
+    asking = {"mode": "default", "instead_of": ["autoEdit", "yolo"]}
+    return {"protocol_config": {"asking_mode": asking}}
 
 
 def _claude(home: Home, model: Model) -> Row:
