@@ -142,7 +142,10 @@ class SessionCalls(SessionReads):
         kind = await anyio.to_thread.run_sync(lambda: _kind_of(path))
         if kind != "directory":
             what = "is a file" if kind == "file" else "does not exist"
-            raise Invalid(f"the workspace {path} {what}. Name an existing directory.")
+            raise Invalid(
+                f"the workspace {path} {what}. Name an existing directory.",
+                metadata={"field": "workspace"},
+            )
         for each in more:
             kind = await anyio.to_thread.run_sync(_kind_of, Path(each))
             if kind != "directory":
