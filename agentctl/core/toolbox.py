@@ -60,6 +60,11 @@ class Toolbox:
         update.status = status
         return events + self._updated(self._tools[update.tool_call_id], update)
 
+    def card_of(self, tool_id: str | None) -> ToolCall | None:
+        """What is known of a call."""
+        tool = self._tools.get(tool_id) if tool_id is not None else None
+        return tool.card if tool is not None else None
+
     def parent_of(self, tool_id: str | None) -> str | None:
         """The call of the subagent that made this one."""
         tool = self._tools.get(tool_id) if tool_id is not None else None

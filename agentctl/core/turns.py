@@ -43,7 +43,7 @@ from agentctl.core.events import (
     ToolCall,
     ToolUpdate,
 )
-from agentctl.core.ids import NativeRequestId
+from agentctl.core.ids import NativeRequestId, NativeTurnId
 from agentctl.core.limits import SURELY_SMALL_CHARS, bound
 from agentctl.core.parts import Answer, RunError
 from agentctl.core.runs import EndedTurns, Run, death, told
@@ -71,7 +71,7 @@ class Turns:
         self._ended = EndedTurns()
         self._texts: dict[str | None, tuple[Any, str]] = {}
         self._asks = Asks()
-        self._tools = Toolbox()
+        self._tools = self.toolbox = Toolbox()
         self._drafts: Mapping[type, Callable[[Any], list[Event]]] = {
             TurnStarted: self._turn_started,
             TurnEnded: self._turn_ended,
@@ -114,6 +114,10 @@ class Turns:
     @property
     def tools_open(self) -> int:
         return self._tools.open_count
+
+    def run_of(self, turn: NativeTurnId) -> str | None:
+        """The open run that is this turn of the agent."""
+        return next((run.id for run in self._runs if run.turn == turn), None)
 
     def begin(self, run_id: str, *, origin: Origin = Origin.CLIENT) -> list[Event]:
         """Our prompt is about to be written: the next client TurnStarted is this run."""

@@ -17,9 +17,11 @@ from anyio.abc import TaskGroup
 from agentctl.core.errors import AgentctlError, DaemonFailed, Exhausted, NotFound, Refused
 from agentctl.core.spec import Entry
 from agentctl.core.words import Outcome, SessionState
+from agentctl.session.artifacts import Artifacts
 from agentctl.session.ending import Limits
+from agentctl.session.keeping import GatherDeps
 from agentctl.session.pool import Pool, PoolDeps
-from agentctl.session.ports import Decode, Entries, JournalPort, Recorder, Redactor
+from agentctl.session.ports import Decode, Entries, JournalPort, Recorder, Redactor, Snapshots
 from agentctl.session.progress import Facts
 from agentctl.session.records import ApprovalRecord, QuestionRecord, RunRecord, SessionRecord
 from agentctl.session.rules import StandingRules
@@ -68,6 +70,9 @@ class ManagerDeps:
     idle_agent_s: float = 900
     expose_reasoning: bool = True
     keep_raw: bool = False
+    artifacts: Artifacts | None = None
+    """Where what runs make is kept; without it no artifacts are made."""
+    snapshots: Snapshots | None = None
 
 
 class Base:
@@ -90,6 +95,7 @@ class Base:
                 on_full=self.disk_full,
                 redactor=deps.redactor,
                 recorder=deps.recorder,
+                room=deps.artifacts,
                 cookie=deps.cookie,
                 version=deps.version,
                 idle_s=deps.idle_agent_s,
@@ -165,6 +171,9 @@ class Base:
 
     def session_deps(self) -> SessionDeps:
         deps = self.deps
+        gather = None
+        if deps.artifacts is not None:
+            gather = GatherDeps(deps.artifacts, deps.redactor, deps.snapshots)
         return SessionDeps(
             journal=deps.journal,
             pool=self.pool,
@@ -175,6 +184,7 @@ class Base:
             standing=self.standing,
             expose_reasoning=deps.expose_reasoning,
             keep_raw=deps.keep_raw,
+            gather=gather,
         )
 
     def adopt(self, record: SessionRecord, facts: Facts | None = None) -> Session:

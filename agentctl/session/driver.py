@@ -78,7 +78,9 @@ class Driver:
         ledger = session.ledger
         if session.closing or session.pausing or session.record.queue_held:
             return None
-        return None if ledger.turns.open_runs else next(iter(ledger.queue), None)
+        if ledger.turns.open_runs or session.gathering.busy:
+            return None
+        return next(iter(ledger.queue), None)
 
     async def halt(self) -> None:
         """Gives up a start under way; returns when nothing of it is left."""
@@ -97,6 +99,12 @@ class Driver:
         while self._retiring:
             await self._retiring[0].stop()
             del self._retiring[0]
+
+    async def gone(self, seconds: float) -> None:
+        """Waits that long for the processes that this session has left, and ends none of them."""
+        with anyio.move_on_after(seconds):
+            for agent in list(self._retiring):
+                await agent.done.wait()
 
     async def wait_settled(self) -> None:
         """Waits until the start under way is over.
@@ -272,6 +280,7 @@ class Driver:
         try:
             connection = await agent.ready()
             await self._prepare(agent, connection, run)
+            await session.gathering.before(run.id)
         except AgentctlError as error:
             await self._fail(run, error)
             return
@@ -281,6 +290,7 @@ class Driver:
             await self._fail(run, _defect(error))
             return
         if self.next_run() is not run or session.agent is not agent or not agent.alive:
+            session.gathering.forget(run.id)
             return
         writes = Writes()
         session.record.prompted = True

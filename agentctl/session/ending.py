@@ -102,6 +102,8 @@ class Ending:
 
     async def _time_out(self, run: RunRecord) -> None:
         ledger = self._session.ledger
+        if self._session.gathering.has_ended(run):
+            return
         if run.state is RunState.RUNNING and run.id not in ledger.cancelling:
             error = RunError("TIMEOUT", f"The run took longer than {run.timeout_ms} ms.", True)
             ledger.verdicts[run.id] = (Outcome.TIMED_OUT, error)
@@ -115,6 +117,7 @@ class Ending:
         limit = self.limits.stall_tool_s if run.open_tools else self.limits.stall_s
         silent = time.time() - ledger.last_event / 1000
         asked = ledger.turns.open_permissions or ledger.turns.open_questions
+        asked = asked or self._session.gathering.has_ended(run)
         if silent >= limit and not asked and self._stalled_at != ledger.last_event:
             writes = self._error(
                 run,
@@ -153,6 +156,7 @@ class Ending:
         """
         session, ledger = self._session, self._session.ledger
         writes = Writes(vital=True)
+        session.gathering.let_go(writes)
         if drop_queue:
             ledger.drop_queue(writes)
         if run.state is not RunState.RUNNING:

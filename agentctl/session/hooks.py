@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from agentctl.core.adapter import PermissionAnswer, QuestionAnswer
+from agentctl.core.events import Event
 from agentctl.core.ids import NativeRequestId
 from agentctl.core.parts import ContentBlock
 from agentctl.core.spec import PromptSpec
@@ -40,6 +41,10 @@ class Hooks(Protocol):
     def started(self, run: RunRecord) -> None: ...
 
     def ended(self, run: RunRecord) -> None: ...
+
+    def made(self, event: Event) -> None:
+        """At once, not once it is durable: an event of which there may be an artifact."""
+        ...
 
 
 def as_blocks(prompt: PromptSpec) -> Sequence[ContentBlock]:

@@ -11,6 +11,7 @@ _PREFIXES = {
     "apr": "apr",
     "qst": "qst",
     "rule": "rul",
+    "artifact": "art",
 }
 _last = 0
 
@@ -25,7 +26,7 @@ def _text(value: int, length: int) -> str:
 
 
 def mint(kind: str) -> str:
-    """A new id of `kind` (agent, session, run, apr, qst, rule): `ses_` and 26 characters.
+    """A new id of `kind` (agent, session, run, apr, qst, rule, artifact): `ses_` and 26 characters.
 
     48 bits of ms, then 80 random ones; within one ms the random part only grows, so that ids of one
     daemon sort in the order in which they were made.

@@ -13,6 +13,8 @@ from agentctl.core.adapter import AnyDraft, Draft, QuestionAnswer, TurnEnded
 from agentctl.core.events import (
     Complete,
     Event,
+    FileChange,
+    Git,
     MessageChunk,
     PermissionRequest,
     PermissionResolved,
@@ -80,6 +82,8 @@ class Ledger:
         self.options = SessionOptions()
         self.verdicts: dict[str, tuple[Outcome, RunError]] = {}
         """How a run ends whatever its agent says: it took too long, or the disk is full."""
+        self.ends: dict[str, int] = {}
+        """When the agent ended runs whose end waits for their artifacts, Unix ms."""
         self.last_event = 0
         self.facts = Facts(record)
         self._unseen = 0
@@ -122,6 +126,8 @@ class Ledger:
             event.session_id = record.id
             event.agent_id = record.agent_id or None
             event.session_key = record.key or None
+            if event.whole is not None:
+                self._hooks.made(event)
             payload = event.payload
             if isinstance(payload, MessageChunk):
                 writes.events.append(event)
@@ -276,6 +282,9 @@ class Ledger:
             self.record.mode = payload.mode or self.record.mode
             writes.touch(self.record)
 
+    def on_made(self, event: Event, writes: Writes) -> None:
+        self._hooks.made(event)
+
     def on_status(self, event: Event, writes: Writes) -> None:
         payload = event.payload
         assert isinstance(payload, SessionStatus)
@@ -334,7 +343,7 @@ class Ledger:
         if (verdict := self.verdicts.pop(run.id, None)) is not None:
             payload.outcome, payload.error = verdict
         run.state = move(RUN_MOVES, run.state, RunState(payload.outcome.value))
-        run.ended_at = payload.ended_at = writes.now
+        run.ended_at = payload.ended_at = self.ends.pop(run.id, writes.now)
         payload.started_at = run.started_at
         run.stop_reason, run.usage = payload.stop_reason, payload.usage
         run.cost_usd, run.error = payload.cost_usd, payload.error
@@ -368,4 +377,6 @@ _OBSERVERS: Mapping[type[Any], Callable[[Ledger, Event, Writes], None]] = {
     QuestionRequest: lambda ledger, event, writes: ledger.requests.on_question(event, writes),
     QuestionResolved: lambda ledger, event, writes: ledger.requests.on_question_end(event, writes),
     Complete: Ledger.on_complete,
+    FileChange: Ledger.on_made,
+    Git: Ledger.on_made,
 }

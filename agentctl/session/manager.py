@@ -63,14 +63,14 @@ class Manager(SessionCalls, HistoryCalls, ApprovalCalls, RuleCalls, AgentCalls):
             await group.__aexit__(None, None, None)
             raise
         self.background(self._count_closed)
+        if self.deps.artifacts is not None:
+            self.background(self.deps.artifacts.run)
         return self
 
     async def _count_closed(self) -> None:
-        """How many sessions are kept beside the open ones; their number alone, a page at a time."""
-        after = ""
-        while docs := await self.deps.journal.docs("session", open=False, after_id=after):
-            self.closed_sessions += len(docs)
-            after = docs[-1].id
+        """How many sessions are kept beside the open ones."""
+        but = list(self.sessions)
+        self.closed_sessions += await self.deps.journal.count_briefed("session", (), but=but)
 
     async def __aexit__(
         self,
@@ -121,6 +121,10 @@ class Manager(SessionCalls, HistoryCalls, ApprovalCalls, RuleCalls, AgentCalls):
             group.start_soon(self.pool.stop_all)
             for session in resting:
                 group.start_soon(self._rest, session)
+        async with anyio.create_task_group() as group:
+            # What runs had made until now, once nobody changes it any more.
+            for session in resting:
+                group.start_soon(session.gathering.wind_up)
 
     async def _rest(self, session: Session) -> None:
         try:
@@ -136,6 +140,7 @@ class Manager(SessionCalls, HistoryCalls, ApprovalCalls, RuleCalls, AgentCalls):
 def _paused(session: Session) -> Writes:
     """The daemon's own stop is no failure of the agent: it is told as what it is."""
     writes, ledger, state = Writes(vital=True), session.ledger, session.record.state
+    session.gathering.let_go(writes)
     ledger.finish(Outcome.FAILED, writes, error=RESTARTED)
     _interrupt(session, "the daemon stopped", writes, told=state)
     ledger.remember(writes)

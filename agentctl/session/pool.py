@@ -18,7 +18,7 @@ from agentctl.core.spec import Entry, SessionSpec
 from agentctl.core.words import AgentState, Policy
 from agentctl.session.footprint import Footprint
 from agentctl.session.ids import mint, now_ms
-from agentctl.session.ports import Entries, JournalPort, Prepared, Recorder, Redactor
+from agentctl.session.ports import Entries, JournalPort, Prepared, Recorder, Redactor, Room
 from agentctl.session.process import AgentProcess
 from agentctl.session.records import AgentRecord
 
@@ -53,6 +53,7 @@ class PoolDeps:
     on_full: Callable[[], None]
     redactor: Redactor
     recorder: Recorder | None = None
+    room: Room | None = None
     cookie: str = "agentctl"
     version: str = ""
     idle_s: float = 900
@@ -165,6 +166,7 @@ class Pool:
             tap=deps.recorder(entry.id, record.id, prepared) if deps.recorder else None,
         )
         agent = AgentProcess(record, adapter, launch, deps.journal, deps.on_full)
+        agent.secrets, agent.room = prepared.secrets, deps.room
         self._agents[agent.id] = agent
         self._keys[agent.id] = key
         deps.background(lambda: self._live(agent))

@@ -12,7 +12,8 @@ from agentctl.core.events import Event
 from agentctl.core.spec import Entry, SessionSpec
 from agentctl.core.words import Policy
 from agentctl.journal.select import Selection
-from agentctl.journal.store import Doc, Page
+from agentctl.journal.store import Doc, Page, Where
+from agentctl.workspace.snapshot import Patch, Snapshot
 
 
 class JournalPort(Protocol):
@@ -37,6 +38,20 @@ class JournalPort(Protocol):
         limit: int = 1000,
         newest_first: bool = False,
     ) -> list[Doc]: ...
+
+    async def briefed(
+        self,
+        kind: str,
+        where: Sequence[Where],
+        *,
+        but: Collection[str] = (),
+        before_id: str = "",
+        limit: int = 1000,
+    ) -> list[Doc]: ...
+
+    async def count_briefed(
+        self, kind: str, where: Sequence[Where], *, but: Collection[str] = ()
+    ) -> int: ...
 
     async def lacking(self, kind: str, other: str, *, limit: int = 1000) -> list[str]: ...
 
@@ -95,6 +110,29 @@ class Recorder(Protocol):
 
 Decode = Callable[[bytes], Sequence[Event]]
 """The other way of the journal's encode: the events of one block that it stored."""
+
+class Snapshots(Protocol):
+    """Pictures of the work tree that a workspace lies in; see `workspace.snapshot.Snapshots`."""
+
+    async def take(self, workspace: str) -> Snapshot | None:
+        """None: there is no work tree, or it cannot be read in time."""
+        ...
+
+    async def patch(self, before: Snapshot, after: Snapshot) -> Patch | None:
+        """None: they are equal."""
+        ...
+
+
+class Room(Protocol):
+    """Where bytes go that a pipe must not be faster than."""
+
+    @property
+    def crowded(self) -> bool: ...
+
+    async def room(self) -> None:
+        """Waits while it is crowded."""
+        ...
+
 
 Redactor = Callable[[Sequence[str]], Callable[[str], str]]
 """Secrets in, a cleaner of text out."""

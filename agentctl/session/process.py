@@ -29,7 +29,7 @@ from agentctl.core.ids import NativeRequestId, NativeSessionId
 from agentctl.core.state import AGENT_MOVES, move
 from agentctl.core.words import AgentState, Decision, QuestionOutcome
 from agentctl.session.ids import now_ms
-from agentctl.session.ports import JournalPort
+from agentctl.session.ports import JournalPort, Room
 from agentctl.session.records import AgentRecord
 from agentctl.session.writes import Writes
 
@@ -69,6 +69,9 @@ class AgentProcess:
         self.record = record
         self.launch = launch
         self.members: set[str] = set()
+        self.secrets: Sequence[str] = ()
+        """What it was given and nobody may read."""
+        self.room: Room | None = None
         self.failure: AgentctlError | None = None
         self.done = anyio.Event()
         self._adapter = adapter
@@ -250,6 +253,8 @@ class AgentProcess:
             self._on_full()
             open_runs = {run for member in self._members() for run in member.open_runs()}
             await writes.commit_ends(self._journal, open_runs)
+        if self.room is not None and self.room.crowded:
+            await self.room.room()
 
     def _route(self, native: NativeSessionId, draft: AnyDraft, writes: Writes) -> None:
         member = self._bound.get(native)

@@ -17,14 +17,18 @@ from agentctl.core.adapter import (
     PermissionAnswer,
     ProcessGone,
     QuestionAnswer,
+    TurnEnded,
     TurnStarted,
 )
 from agentctl.core.errors import AgentctlError, AgentFailed
+from agentctl.core.events import Event
 from agentctl.core.ids import NativeRequestId, NativeSessionId
 from agentctl.core.spec import SessionSpec
 from agentctl.core.words import Outcome, SessionChange, SessionState
 from agentctl.session.driver import Driver
 from agentctl.session.ending import Ending, Limits
+from agentctl.session.gathering import Gathering
+from agentctl.session.keeping import GatherDeps
 from agentctl.session.ledger import Ledger
 from agentctl.session.pool import Background, Pool
 from agentctl.session.ports import Entries, JournalPort
@@ -51,6 +55,7 @@ class SessionDeps:
     standing: StandingRules = field(default_factory=StandingRules)
     expose_reasoning: bool = True
     keep_raw: bool = False
+    gather: GatherDeps | None = None
 
 
 class Session:
@@ -79,11 +84,16 @@ class Session:
         )
         self.driver = Driver(self)
         self.ending = Ending(self)
+        self.gathering = Gathering(self, deps.gather)
         self._waiters: dict[str, anyio.Event] = {}
 
     # What the process and the ledger call.
 
     def take(self, draft: AnyDraft, writes: Writes) -> None:
+        gathering = self.gathering
+        waits = gathering.held is not None or type(draft) is TurnEnded
+        if waits and gathering.hold(draft, writes):
+            return
         if self.ledger.over and isinstance(draft, TurnStarted):
             # A prompt on its way when all was ended: its run has had its end.
             return
@@ -108,11 +118,16 @@ class Session:
     def resolved(self, approval_id: str) -> None:
         self.ending.forget(approval_id)
 
+    def made(self, event: Event) -> None:
+        self.gathering.made(event)
+
     def started(self, run: RunRecord) -> None:
+        self.gathering.started(run)
         self.ending.watch(run)
 
     def ended(self, run: RunRecord) -> None:
         self.ending.forget(run.id)
+        self.gathering.ended(run)
         if waiter := self._waiters.pop(run.id, None):
             waiter.set()
         if self.closing:
@@ -162,6 +177,7 @@ class Session:
         record, writes = self.record, Writes()
         early = agent.bind(native, self)
         self.agent = agent
+        self.gathering.learn(agent.secrets)
         if self.stance is None:
             self.stance = stance_of(self)
         record.agent_id = agent.id
@@ -225,10 +241,12 @@ class Session:
             if not force:
                 await self.ending.wind_down()
             writes = Writes(vital=True)
+            self.gathering.let_go(writes)
             self.ledger.drop_queue(writes)
             self.ledger.finish(Outcome.CANCELLED, writes)
             await self.commit(writes)
             await self.leave_agent(force)
+            await self.gathering.wind_up()
             writes = Writes(vital=True)
             self.ledger.become(SessionState.CLOSED, writes)
             self.record.closed_at = writes.now

@@ -6,9 +6,11 @@ environment of a session stays out.
 
 import base64
 import dataclasses
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, TypeVar, cast
 
+import anyio.lowlevel
 import orjson
 from pydantic import TypeAdapter
 
@@ -16,6 +18,7 @@ from agentctl.core.spec import Rule
 from agentctl.core.state import FINAL_RUN
 from agentctl.core.words import SessionState
 from agentctl.journal.store import Doc
+from agentctl.session.progress import phase_of
 from agentctl.session.records import (
     ApprovalRecord,
     ArtifactRecord,
@@ -24,6 +27,7 @@ from agentctl.session.records import (
     SeenRecord,
     SessionRecord,
     TallyRecord,
+    places,
 )
 
 Record = (
@@ -48,6 +52,9 @@ R = TypeVar(
 )
 
 _BYTES = "$bytes"
+
+TURN = 50
+"""Documents that are read in one go: a millisecond or two, in which nobody else is served."""
 
 
 @cache
@@ -79,6 +86,15 @@ def load(kind: type[R], doc: Doc) -> R:
     return cast(R, _adapter(kind).validate_python(_revive(orjson.loads(doc.body or b"{}"))))
 
 
+async def load_many(kind: type[R], docs: Sequence[Doc]) -> list[R]:
+    """The records of many documents; others get their turn meanwhile."""
+    found: list[R] = []
+    for start in range(0, len(docs), TURN):
+        found += [load(kind, doc) for doc in docs[start : start + TURN]]
+        await anyio.lowlevel.checkpoint()
+    return found
+
+
 def rule_doc(rule: Rule) -> Doc:
     """The journal document of a rule for all sessions."""
     return Doc("rule", rule.rule_id, orjson.dumps(rule))
@@ -92,7 +108,8 @@ def doc_of(record: Record) -> Doc:
                 record, spec=dataclasses.replace(record.spec, env={}, auth={})
             )
             is_open = record.state is not SessionState.CLOSED
-            return Doc("session", record.id, _dump(bare), record.id, is_open)
+            brief = "" if is_open else brief_of(record)
+            return Doc("session", record.id, _dump(bare), record.id, is_open, brief=brief)
         case RunRecord():
             is_open = record.state not in FINAL_RUN
             return Doc("run", record.id, _dump(record), record.session_id, is_open)
@@ -113,6 +130,28 @@ def doc_of(record: Record) -> Doc:
         case ArtifactRecord():
             has_bytes = bool(record.sha256) and not record.deleted
             return Doc("artifact", record.id, _dump(record), record.session_id, has_bytes)
+
+
+def brief_of(record: SessionRecord) -> str:
+    """What a closed session is found by; open ones are in memory."""
+    found = {
+        "state": record.state,
+        "phase": phase_of(record.state, record.last_outcome),
+        "entry": record.spec.entry_id,
+        "project": record.project,
+        "key": record.key,
+        "name": record.name,
+        "native": record.native_session_id,
+        "labels": [label(*each) for each in record.labels.items()],
+        "places": places(record),
+        "saved": "no" if record.state_saved is False else "yes",
+    }
+    return orjson.dumps(found).decode()
+
+
+def label(name: str, value: str) -> str:
+    """A label as briefs have it."""
+    return f"{name}\x1f{value}"
 
 
 def _dump(record: Record) -> bytes:
