@@ -3,7 +3,10 @@
 Every method raises AgentctlError.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+import orjson
 
 from agentctl import v1
 from agentctl.client.channel import Connection
@@ -44,11 +47,55 @@ class Agents:
         return await self._connection.unary("Agents/Restart", request, v1.Agent)
 
     async def get(self, agent_id: str) -> v1.Agent:
-        request = v1.GetAgentRequest(agent_id=agent_id)
-        return await self._connection.unary("Agents/Get", request, v1.Agent)
+        """A process by its `agt_` id; or of an entry: its newest, or the entry without one."""
+        if agent_id.startswith("agt_"):
+            request = v1.GetAgentRequest(agent_id=agent_id)
+            return await self._connection.unary("Agents/Get", request, v1.Agent)
+        entry = await self._connection.unary(
+            "Registry/Get", v1.GetEntryRequest(entry_id=agent_id), v1.Entry
+        )
+        running = [each for each in (await self.list()).agents if each.entry_id == entry.entry_id]
+        return max(
+            running,
+            key=lambda each: each.started_at,
+            default=v1.Agent(entry_id=entry.entry_id, name=entry.display_name),
+        )
+
+    async def create(self, entry: Mapping[str, Any]) -> v1.Entry:
+        """Adds an entry to the registry; refused (REGISTRY_INVALID) when its `id` exists."""
+        request = v1.PutEntryRequest(entry_json=orjson.dumps(dict(entry)), create_only=True)
+        return await self._connection.unary("Registry/Put", request, v1.Entry)
+
+    async def update(self, entry_id: str, changes: Mapping[str, Any]) -> v1.Entry:
+        """Changes fields of an entry; what is left out keeps its value."""
+        whole = {**changes, "id": entry_id}
+        request = v1.PutEntryRequest(entry_json=orjson.dumps(whole))
+        return await self._connection.unary("Registry/Put", request, v1.Entry)
 
     async def list(
-        self, *, include_exited: bool = False, page_size: int = 0, page_token: str = ""
+        self,
+        *,
+        include_exited: bool = False,
+        known: bool = False,
+        page_size: int = 0,
+        page_token: str = "",
+    ) -> v1.ListAgentsResponse:
+        """Processes; with `known` also the entries of which none runs, without an agent_id."""
+        told = await self._list(include_exited, page_size, page_token)
+        if known and not told.next_page_token:
+            listed = await self._connection.unary(
+                "Registry/List", v1.ListEntriesRequest(page_size=1000), v1.ListEntriesResponse
+            )
+            running = {each.entry_id for each in told.agents}
+            told.agents.extend(
+                v1.Agent(entry_id=each.entry_id, name=each.display_name)
+                for each in listed.entries
+                if each.entry_id not in running
+            )
+        return told
+
+    async def _list(
+        self, include_exited: bool, page_size: int, page_token: str
     ) -> v1.ListAgentsResponse:
         request = v1.ListAgentsRequest(
             include_exited=include_exited, page_size=page_size, page_token=page_token
@@ -129,6 +176,10 @@ class Models:
             agent=agent, session_id=session_id, page_size=page_size, page_token=page_token
         )
         return await self._connection.unary("Models/List", request, v1.ListModelsResponse)
+
+    async def status(self, entry_ids: Sequence[str] = ()) -> v1.AuthStatusResponse:
+        """Which agents are logged in; the same as `auth_status`."""
+        return await self.auth_status(entry_ids)
 
     async def auth_status(self, entry_ids: Sequence[str] = ()) -> v1.AuthStatusResponse:
         request = v1.AuthStatusRequest(entry_ids=entry_ids)

@@ -1,12 +1,14 @@
-"""Owns `AgentCtl`: one client with a namespace for each service, and the event stream.
+"""Owns `AgentCtl`: one client with a namespace for each service, the event stream, and the objects.
 
-It refuses to know how a call travels; `channel` does.
+A namespace is thin: its calls are the API's, with the API's messages. `agent()`, `session()`, `run()`
+and the like give objects with plain data. It refuses to know how a call travels; `channel` does.
 """
 
+import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 from agentctl import v1
 from agentctl.client.agents import Agents, Daemon, Models, Registry
@@ -16,6 +18,20 @@ from agentctl.client.runs import Approvals, Questions, Runs
 from agentctl.client.sessions import Sessions
 from agentctl.client.stream import DEFAULT_PATIENCE_S, Subscription
 from agentctl.rpc.enums import number
+
+if TYPE_CHECKING:
+    from agentctl.client.agent import Agent
+    from agentctl.client.artifact import Artifact
+    from agentctl.client.asking import Approval, Question
+    from agentctl.client.environment import Environment, Task
+    from agentctl.client.results import AgentInfo, EnvironmentInfo
+    from agentctl.client.run import Run
+    from agentctl.client.session import Session
+
+MOST = 1000
+
+# A callback that does not hear its cancellation must not keep a program from ending.
+CALLBACKS_END_S = 2.0
 
 
 class AgentCtl:
@@ -27,6 +43,7 @@ class AgentCtl:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._background: set[asyncio.Task[None]] = set()
         self.daemon = Daemon(connection)
         self.agents = Agents(connection)
         self.sessions = Sessions(connection)
@@ -60,7 +77,87 @@ class AgentCtl:
         return self._connection.address
 
     async def close(self) -> None:
+        """Ends the connection and what callbacks it has; runs go on."""
+        tasks = list(self._background)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=CALLBACKS_END_S)
         await self._connection.close()
+
+    def background(self, work: Coroutine[Any, Any, None]) -> None:
+        """Runs what serves callbacks, until it ends or the client is closed."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    def agent(self, agent_id: str) -> "Agent":
+        """An entry of the registry, to be prompted; nothing is asked before its first call."""
+        from agentctl.client.agent import Agent
+
+        return Agent(self, agent_id)
+
+    def session(self, session_id: str) -> "Session":
+        from agentctl.client.session import Session
+
+        return Session(self, session_id)
+
+    def run(self, run_id: str) -> "Run":
+        from agentctl.client.run import Run
+
+        return Run(self, run_id)
+
+    def environment(self, name: str) -> "Environment":
+        from agentctl.client.environment import Environment
+
+        return Environment(self, name)
+
+    def task(self, task_id: str) -> "Task":
+        from agentctl.client.environment import Task
+
+        return Task(self, task_id)
+
+    async def artifact(self, artifact_id: str, *, run_id: str = "") -> "Artifact":
+        """An artifact by its id; with `run_id` only when it is of this run."""
+        from agentctl.client.artifact import Artifact
+        from agentctl.client.results import artifact_summary
+
+        told = await self.artifacts.get(artifact_id, run_id=run_id)
+        return Artifact(self, artifact_summary(told))
+
+    async def all_agents(self, *, enabled_only: bool = True) -> "list[AgentInfo]":
+        """What the registry knows, in its order."""
+        from agentctl.client.results import agent_info
+
+        told = await self.registry.list(enabled_only=enabled_only, page_size=MOST)
+        return [agent_info(each) for each in told.entries]
+
+    async def all_environments(self) -> "list[EnvironmentInfo]":
+        """Where agents can run."""
+        from agentctl.client.results import environment_info
+
+        told = await self.environments.list(page_size=MOST)
+        return [environment_info(each) for each in told.environments]
+
+    async def open_sessions(self, *, key: str = "", agent: str = "") -> "list[Session]":
+        """Open sessions, the newest first; of one key or of one agent."""
+        from agentctl.client.session import Session
+
+        told = await self.sessions.list(open_only=True, key=key, entry_id=agent, page_size=MOST)
+        return [Session(self, each.session_id) for each in told.sessions]
+
+    async def open_approvals(self) -> "list[Approval]":
+        """What waits for an answer, in all sessions, the oldest first."""
+        from agentctl.client.asking import approval
+
+        told = await self.approvals.list(page_size=MOST)
+        return [approval(self, each) for each in told.approvals]
+
+    async def open_questions(self) -> "list[Question]":
+        from agentctl.client.asking import question
+
+        told = await self.questions.list(page_size=MOST)
+        return [question(self, each) for each in told.questions]
 
     async def __aenter__(self) -> Self:
         return self

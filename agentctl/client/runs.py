@@ -3,11 +3,16 @@
 Every method raises AgentctlError. A word may be given as the StrEnum or as text.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from agentctl import v1
 from agentctl.client.channel import Connection
+from agentctl.client.stream import Subscription
 from agentctl.rpc.enums import number
+
+if TYPE_CHECKING:
+    from agentctl.client.event import Event
 
 
 def run_input(what: str | Sequence[v1.ContentBlock] | v1.RunInput) -> v1.RunInput:
@@ -78,6 +83,15 @@ class Runs:
         """Waits for the end of a run; status `accepted` when `timeout_ms` was up first."""
         request = v1.WaitRunRequest(run_id=run_id, timeout_ms=timeout_ms)
         return await self._connection.unary("Runs/Wait", request, v1.WaitRunResponse)
+
+    async def events(self, run_id: str, *, after: str = "") -> "AsyncIterator[Event]":
+        """Its events after a cursor, as `Run.events` gives them; ends after its last one."""
+        from agentctl.client.event import Event  # with its views it costs the command line 10 ms
+
+        request = v1.SubscribeRequest(after=after, runs=[run_id], follow=True)
+        async for batch in Subscription(self._connection, request).batches():
+            for event in batch.events:
+                yield Event(event)
 
     async def cancel(
         self,

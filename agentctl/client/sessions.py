@@ -116,9 +116,14 @@ class Sessions:
         native_session_id: str | None = None,
         name: str | None = None,
         project: str | None = None,
+        workspace: str = "",
     ) -> v1.Session:
         request = v1.ResolveSessionRequest(
-            key=key, native_session_id=native_session_id, name=name, project=project
+            key=key,
+            native_session_id=native_session_id,
+            name=name,
+            project=project,
+            workspace=workspace,
         )
         return await self._connection.unary("Sessions/Resolve", request, v1.Session)
 

@@ -267,3 +267,22 @@ class Policy(StrEnum):
     ASK = "ask"
     ALLOW = "allow"
     DENY = "deny"
+
+
+class ToolSource(StrEnum):
+    """Where a tool comes from."""
+
+    AGENTCTL = "agentctl"
+    MCP = "mcp"
+    PLUGIN = "plugin"
+    CHANNEL = "channel"
+    RUNTIME = "runtime"
+    APP = "app"
+
+
+class ToolAccess(StrEnum):
+    """The most that a tool can do."""
+
+    READ_ONLY = "read_only"
+    WRITE = "write"
+    HOST = "host"

@@ -1,0 +1,187 @@
+"""Owns what a scripted agent can be told to do, as data; knows neither daemon nor protocol."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import anyio
+
+from agentctl.core.events import Payload
+
+Words: TypeAlias = str | Callable[[Sequence[str]], str]
+"""A text, or a function of the last answers that the app gave to a question."""
+
+
+class Gate:
+    """Holds a script at its `Wait` until the test opens it: a delay that no clock decides."""
+
+    def __init__(self) -> None:
+        self._reached = anyio.Event()
+        self._open = anyio.Event()
+
+    def open(self) -> None:
+        """Lets the script go on, now and whenever it comes here."""
+        self._open.set()
+
+    async def reached(self) -> None:
+        """Returns when a script waits here, or has waited."""
+        await self._reached.wait()
+
+    async def wait(self) -> None:
+        self._reached.set()
+        await self._open.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """Says a text, one event for each of its words when `in_words`."""
+
+    text: Words
+    in_words: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Think:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Tells a plan; the first `done` entries are completed, the next is in progress."""
+
+    entries: Sequence[str]
+    done: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class UseTool:
+    """Uses a tool from start to end. With `ask` it asks first; a denial makes it fail.
+
+    Attributes:
+        kind: read, edit, delete, move, search, execute, think, fetch, subagent, todo, mcp or other.
+        pieces: output that comes bit by bit, before `output`, which is all of it.
+        error: it fails with this.
+        risk: low, medium or high, as the agent would say.
+    """
+
+    name: str
+    kind: str = "other"
+    title: str = ""
+    input: Any = None
+    command: str = ""
+    paths: Sequence[str] = ()
+    pieces: Sequence[str] = ()
+    output: str = ""
+    exit_code: int | None = None
+    error: str = ""
+    ask: bool = False
+    risk: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFile:
+    """Writes a file of the workspace, for real, with a tool of kind edit."""
+
+    path: str
+    content: str
+    ask: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AskApproval:
+    """Asks for leave that no tool needs, then plays `allowed` or `denied`.
+
+    Attributes:
+        kind: tool, plan, mode, mcp, environment or other.
+        options: pairs of option id and kind, as the agent offers them.
+        expires_at: Unix ms.
+    """
+
+    title: str
+    kind: str = "other"
+    tool_name: str = ""
+    risk: str = ""
+    command: str = ""
+    options: Sequence[tuple[str, str]] = (
+        ("once", "allow_once"),
+        ("always", "allow_always"),
+        ("no", "reject_once"),
+    )
+    expires_at: int | None = None
+    allowed: Sequence["Step"] = ()
+    denied: Sequence["Step"] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AskQuestion:
+    """Asks one question; without options any text answers it. `Say` can take up the answers."""
+
+    question: str
+    options: Sequence[str] = ()
+    header: str = ""
+    multiple: bool = False
+    custom: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ShowImage:
+    """Shows a picture in a message."""
+
+    data: bytes
+    mime_type: str = "image/png"
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """What the turn costs; told at its end."""
+
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """Any other payload of the event model (agentctl.core.events), such as Git or Task."""
+
+    payload: Payload
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """Ends the turn with an error; `code` is a run's reason such as MODEL_ERROR or RATE_LIMITED."""
+
+    code: str = "MODEL_ERROR"
+    message: str = "the script says so"
+    recoverable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """The agent's process dies in the middle of the turn."""
+
+    code: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Says nothing until the gate is opened; a run with `timeout_ms` times out here."""
+
+    gate: Gate
+
+
+Step: TypeAlias = (
+    Say
+    | Think
+    | Plan
+    | UseTool
+    | WriteFile
+    | AskApproval
+    | AskQuestion
+    | ShowImage
+    | Spend
+    | Emit
+    | Fail
+    | Exit
+    | Wait
+)
