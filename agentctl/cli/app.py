@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from agentctl.cli import (
+    acp,
     approvals,
     chat,
     doctor,
@@ -41,6 +42,7 @@ GROUPS = (
     ("session runs artifacts stats", "what is kept"),
     ("registry doctor auth models tools", "which agents there are"),
     ("serve up down status version", "the daemon"),
+    ("acp", "an agent of ours for editors and other clients"),
 )
 """Every command with its neighbours, so that the help of all of them fits one screen."""
 
@@ -93,7 +95,7 @@ def add(group: typer.Typer, commands: Sequence[Any]) -> None:
         group.command(command.__name__.rstrip("_").replace("_", "-"))(command)
 
 
-for module in (serve, ps, doctor, running, chat, events, approvals, questions, extras):
+for module in (serve, acp, ps, doctor, running, chat, events, approvals, questions, extras):
     add(app, module.COMMANDS)
 app.add_typer(reading.app, name="session")
 app.add_typer(run_lists.app, name="runs")
