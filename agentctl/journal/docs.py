@@ -3,8 +3,9 @@
 Refuses to know what stands in a body: whoever put it reads it.
 """
 
+import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 
@@ -13,6 +14,7 @@ class Doc:
     """A document; `body` None deletes it. `open`: it is still going on, see `Journal.docs`.
 
     `seq`, of one that was read: the last event of the list that it was written with or after.
+    `brief`: what it is found by, see `Where`; "" takes it out of what is found, None leaves it.
     """
 
     kind: str
@@ -21,6 +23,15 @@ class Doc:
     session_id: str | None = None
     open: bool = False
     seq: int = field(default=0, compare=False)
+    brief: str | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A condition on briefs: their member `name`, or one of its items, is one of `values`."""
+
+    name: str
+    values: tuple[str, ...]
 
 
 def put(conn: sqlite3.Connection, docs: Iterable[Doc], seq: int) -> None:
@@ -35,6 +46,13 @@ def put(conn: sqlite3.Connection, docs: Iterable[Doc], seq: int) -> None:
                 " open = excluded.open, body = excluded.body, seq = excluded.seq",
                 (doc.kind, doc.id, doc.session_id, int(doc.open), doc.body, seq),
             )
+        if doc.brief:
+            conn.execute(
+                "INSERT INTO brief VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET body = excluded.body",
+                (doc.kind, doc.id, doc.brief),
+            )
+        elif doc.brief is not None:
+            conn.execute("DELETE FROM brief WHERE kind = ? AND id = ?", (doc.kind, doc.id))
 
 
 def find(
@@ -64,6 +82,47 @@ def find(
         (*values, limit),
     )
     return [Doc(*row[:4], open=bool(row[4]), seq=row[5]) for row in rows]
+
+
+def briefed(
+    conn: sqlite3.Connection,
+    kind: str,
+    where: Sequence[Where],
+    *,
+    but: Collection[str],
+    before_id: str,
+    limit: int,
+) -> list[Doc]:
+    """The docs whose briefs fit, newest first: at most `limit`, with ids below `before_id`."""
+    text, values = _fit(kind, where, but)
+    if before_id:
+        text += " AND brief.id < ?"
+        values.append(before_id)
+    rows = conn.execute(
+        "SELECT doc.kind, doc.id, doc.body, session_id, open, seq FROM brief JOIN doc ON"
+        f" doc.kind = brief.kind AND doc.id = brief.id WHERE {text} ORDER BY brief.id DESC LIMIT ?",
+        (*values, limit),
+    )
+    return [Doc(*row[:4], open=bool(row[4]), seq=row[5]) for row in rows]
+
+
+def count_briefed(
+    conn: sqlite3.Connection, kind: str, where: Sequence[Where], but: Collection[str]
+) -> int:
+    text, values = _fit(kind, where, but)
+    return conn.execute(f"SELECT count(*) FROM brief WHERE {text}", values).fetchone()[0]
+
+
+def _fit(kind: str, where: Sequence[Where], but: Collection[str]) -> tuple[str, list[str | int]]:
+    texts, values = ["brief.kind = ?"], list[str | int]([kind])
+    for one in where:
+        marks = ",".join("?" * len(one.values))
+        texts.append(f"EXISTS (SELECT 1 FROM json_each(brief.body, ?) WHERE value IN ({marks}))")
+        values += (f"$.{one.name}", *one.values)
+    if but:
+        texts.append("brief.id NOT IN (SELECT value FROM json_each(?))")
+        values.append(json.dumps(list(but)))
+    return " AND ".join(texts), values
 
 
 def lacking(conn: sqlite3.Connection, kind: str, other: str, limit: int) -> list[str]:

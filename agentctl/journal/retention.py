@@ -108,6 +108,7 @@ def forget(conn: sqlite3.Connection, names: Names, session_id: str) -> bool:
             row * 2,
         ).fetchall()
         names.forget(item[0] for item in gone)
+    conn.execute("DELETE FROM brief WHERE kind = 'session' AND id = ?", (session_id,))
     conn.execute(
         "DELETE FROM doc WHERE session_id = ? OR (kind = 'session' AND id = ?)", (session_id,) * 2
     )

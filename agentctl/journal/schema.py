@@ -6,6 +6,7 @@ name     id <-> number of sessions, runs and agents; of a run also its session, 
 serving  an agent's own events are seen by each session it serves, from this seq on
 clock    now and then a seq and the time it was written at, for retention by age
 doc      sessions, runs, approvals … as their owners wrote them
+brief    of some docs what lists filter by, as a small JSON object
 meta     one row: the journal's id, the highest seq ever given, the highest seq that retention
          deleted, whether it was closed in order, and under which kernel boot it ran
 """
@@ -63,7 +64,21 @@ _V2 = """
 ALTER TABLE doc ADD COLUMN seq INTEGER NOT NULL DEFAULT 0;
 """
 
-MIGRATIONS: tuple[str, ...] = (_V1, _V2)
+_V3 = """
+CREATE TABLE brief (
+    kind TEXT NOT NULL, id TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (kind, id)
+) WITHOUT ROWID;
+INSERT INTO brief SELECT 'session', id, json_object(
+    'state', 'closed', 'phase', 'completed', 'saved', 'yes',
+    'entry', json_extract(body, '$.spec.entry_id'), 'project', json_extract(body, '$.project'),
+    'key', json_extract(body, '$.key'), 'name', json_extract(body, '$.name'),
+    'native', json_extract(body, '$.native_session_id'),
+    'labels', (SELECT json_group_array(key || char(31) || value) FROM json_each(body, '$.labels')),
+    'places', json_array(json_extract(body, '$.spec.workspace'))
+) FROM (SELECT id, CAST(body AS TEXT) AS body FROM doc WHERE kind = 'session' AND open = 0);
+"""
+
+MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3)
 """Entry n takes a database from user_version n to n + 1; entries are never changed, only added."""
 
 

@@ -19,7 +19,7 @@ from agentctl.core.events import Event
 from agentctl.journal import docs as documents
 from agentctl.journal import pages, retention, schema
 from agentctl.journal.blocks import PAGE_BYTES, Block, Encode
-from agentctl.journal.docs import Doc
+from agentctl.journal.docs import Doc, Where
 from agentctl.journal.keeper import INTERVALS, Intervals, Keeper
 from agentctl.journal.pages import Page
 from agentctl.journal.reader import Readers
@@ -28,7 +28,7 @@ from agentctl.journal.retention import KEEP_ALL, Retention
 from agentctl.journal.select import Selection
 from agentctl.journal.writer import Append, Task, Work, Writer, WriterParts
 
-__all__ = ["Doc", "Intervals", "Journal", "Page", "Retention", "open_journal"]
+__all__ = ["Doc", "Intervals", "Journal", "Page", "Retention", "Where", "open_journal"]
 
 # What waits is written within milliseconds; a checkpoint of a full WAL to a slow disk takes longer.
 CLOSE_TIMEOUT_S = 20.0
@@ -123,6 +123,27 @@ class Journal:
 
     async def doc(self, kind: str, id: str) -> Doc | None:  # noqa: A002  # the word of Doc
         return await self._readers.run(lambda conn: documents.get(conn, kind, id))
+
+    async def briefed(
+        self,
+        kind: str,
+        where: Sequence[Where],
+        *,
+        but: Collection[str] = (),
+        before_id: str = "",
+        limit: int = 1000,
+    ) -> list[Doc]:
+        """Docs whose briefs fit all conditions, newest first, from below `before_id`."""
+        find = functools.partial(
+            documents.briefed, kind=kind, where=where, but=but, before_id=before_id, limit=limit
+        )
+        return await self._readers.run(find)
+
+    async def count_briefed(
+        self, kind: str, where: Sequence[Where], *, but: Collection[str] = ()
+    ) -> int:
+        """How many docs `briefed` would give in all."""
+        return await self._readers.run(lambda conn: documents.count_briefed(conn, kind, where, but))
 
     async def lacking(self, kind: str, other: str, *, limit: int = 1000) -> list[str]:
         """Ids of docs of a kind for which there is none of the other kind."""

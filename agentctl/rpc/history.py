@@ -30,6 +30,7 @@ async def read(
     hub: HubApi,
     *,
     sessions: frozenset[str] = frozenset(),
+    runs: frozenset[str] = frozenset(),
     types: frozenset[EventType] = frozenset(),
     upto: int | None = None,
 ) -> AsyncGenerator[Piece]:
@@ -38,10 +39,11 @@ async def read(
     Args:
         hub: where they are.
         sessions: only of these.
+        runs: only of these.
         types: only these; empty = all but log.
         upto: the last place to read; None = the head at this call.
     """
-    query = Query(sessions=sessions, types=types, follow=False)
+    query = Query(sessions=sessions, runs=runs, types=types, follow=False)
     async with aclosing(hub.subscribe(query)) as batches:
         async for batch in batches:
             events: Sequence[v1.AgentEvent] = v1.EventBatch.FromString(batch.data).events

@@ -20,6 +20,7 @@ from agentctl.session.progress import phase_of
 from agentctl.session.records import (
     AgentRecord,
     ApprovalRecord,
+    ArtifactRecord,
     Counts,
     QuestionRecord,
     RunRecord,
@@ -123,6 +124,7 @@ def run_message(
         cost_usd=record.cost_usd,
         error=part(v1.RunError, record.error),
         folded_into=record.folded_into,
+        session_key=record.session_key or None,
     )
 
 
@@ -162,6 +164,28 @@ def question_message(record: QuestionRecord) -> v1.QuestionRecord:
         else v1.AnswerList(items=[part(v1.Answer, answer) for answer in answers]),
         content_json=record.content_json,
         by=enum_number(v1.DecidedBy, record.by),
+    )
+
+
+def artifact_message(record: ArtifactRecord, run_id: str = "") -> v1.ArtifactSummary:
+    """An artifact, as of the run that it was asked for by; else of the last that changed it."""
+    return v1.ArtifactSummary(
+        artifact_id=record.id,
+        kind=enum_number(v1.ArtifactKind, record.kind),
+        session_id=record.session_id,
+        run_id=run_id or (record.runs[-1] if record.runs else None),
+        title=record.title or None,
+        mime_type=record.mime_type or None,
+        size=record.size,
+        created_at=record.created_at,
+        expires_at=record.expires_at,
+        url=record.url,
+        sha256=record.sha256 or None,
+        path=record.path,
+        tool_call_id=record.tool_call_id,
+        redacted=record.redacted or None,
+        deleted=True if record.deleted else None,
+        commit=record.commit,
     )
 
 

@@ -3,6 +3,7 @@
 It refuses what is malformed in itself; what depends on the state of things is not its business.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
 from typing import Any, Literal, TypeVar, cast
@@ -13,7 +14,7 @@ from agentctl import v1
 from agentctl.core.errors import Invalid
 from agentctl.core.parts import Answer, ContentBlock
 from agentctl.core.spec import Command, McpServer, PromptSpec, Rule, SessionSpec
-from agentctl.core.words import ContentType, Policy, RunState, SessionState, ToolKind
+from agentctl.core.words import ContentType, Policy, RunState, SessionPhase, SessionState, ToolKind
 from agentctl.rpc.enums import word
 from agentctl.rpc.mirror import read
 from agentctl.session.records import (
@@ -30,6 +31,7 @@ T = TypeVar("T")
 
 DEFAULT_PAGE = 100
 MAX_PAGE = 1000
+BAD_TOKEN = "page_token is none of this list: begin again without one."
 
 # A rule is held in memory, and each request against it; a longer command is better a pattern.
 MAX_RULE_TEXT = 16_384
@@ -56,18 +58,47 @@ def need(value: str, field: str) -> str:
 
 
 def page_size(asked: int) -> int:
-    """How many rows a page has: 0 is the default, more than the maximum is the maximum."""
-    return DEFAULT_PAGE if asked <= 0 else min(asked, MAX_PAGE)
+    """How many rows a page has: 0 is the default, more than the maximum is the maximum.
+
+    Raises:
+        Invalid: it is negative.
+    """
+    if asked < 0:
+        raise invalid(f"page_size is {asked}: leave it out, or make it positive.", "page_size")
+    return min(asked, MAX_PAGE) if asked else DEFAULT_PAGE
+
+
+def page_token(request: Any, prefix: str) -> str:
+    """The page token of a list whose tokens are ids that begin with `prefix`.
+
+    Raises:
+        Invalid: it is none.
+    """
+    token = str(request.page_token)
+    if token and not re.fullmatch(rf"{prefix}_[0-9a-z]{{1,60}}", token):
+        raise invalid(BAD_TOKEN, "page_token")
+    return token
+
+
+def directory(path: str) -> str:
+    """A directory to look for, as sessions have it."""
+    return str(PurePath(path)) if path else ""
 
 
 def page_of(
     rows: Sequence[T], key: Callable[[T], str], size: int, token: str
 ) -> tuple[Sequence[T], str]:
-    """Cuts a page out of rows that are all at hand; `token` is the key of the last one shown."""
+    """Cuts a page out of rows that are all at hand; `token` is the key of the last one shown.
+
+    Raises:
+        Invalid: there is no such row, or no more.
+    """
     start = 0
     if token:
         keys = [key(row) for row in rows]
-        start = keys.index(token) + 1 if token in keys else len(rows)
+        if token not in keys:
+            raise invalid(BAD_TOKEN, "page_token")
+        start = keys.index(token) + 1
     limit = page_size(size)
     page = rows[start : start + limit]
     more = start + limit < len(rows)
@@ -206,8 +237,11 @@ def create_session(request: v1.CreateSessionRequest) -> CreateSession:
 
 def session_filter(request: v1.ListSessionsRequest) -> SessionFilter:
     words = (word(v1.SessionState, each, field="states") for each in request.states)
+    phases = (word(v1.SessionPhase, each, field="phases") for each in request.phases)
     return SessionFilter(
         states=frozenset(SessionState(each) for each in words if each),
+        phases=frozenset(SessionPhase(each) for each in phases if each),
+        workspace=directory(request.workspace),
         entry_id=request.entry_id,
         project=request.project,
         key=request.key,

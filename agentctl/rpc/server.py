@@ -26,6 +26,7 @@ from agentctl.rpc.mirror import message_class
 from agentctl.rpc.ports import CatalogApi, DaemonFacts, Discover, HubApi, JournalFacts
 from agentctl.rpc.services.agents import AgentsService
 from agentctl.rpc.services.approvals import ApprovalsService, QuestionsService
+from agentctl.rpc.services.artifacts import ArtifactsService
 from agentctl.rpc.services.daemon import DaemonService
 from agentctl.rpc.services.events import EventsService
 from agentctl.rpc.services.models import ModelsService
@@ -33,6 +34,7 @@ from agentctl.rpc.services.registry import RegistryService
 from agentctl.rpc.services.runs import RunsService
 from agentctl.rpc.services.sessions import SessionsService
 from agentctl.rpc.services.stats import StatsService
+from agentctl.rpc.services.tools import ToolsService
 from agentctl.rpc.sockets import only_owner, owned_path
 from agentctl.session.api import ManagerApi
 
@@ -87,12 +89,14 @@ class Server:
         self._services: dict[str, object] = {
             "Agents": AgentsService(manager, self._calls),
             "Sessions": SessionsService(manager, hub, self._calls),
-            "Runs": RunsService(manager, self._calls),
+            "Runs": RunsService(manager, hub, self._calls),
             "Events": EventsService(hub, self._calls),
             "Approvals": ApprovalsService(manager, self._calls),
             "Questions": QuestionsService(manager, self._calls),
+            "Artifacts": ArtifactsService(manager, hub, self._calls),
             "Registry": RegistryService(catalog, discover, self._calls),
             "Models": ModelsService(manager, hub, catalog, discover),
+            "Tools": ToolsService(manager, hub),
             "Stats": StatsService(manager, hub, catalog, facts.settings.data_dir),
         }
         self._services["Daemon"] = DaemonService(

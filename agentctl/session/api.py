@@ -4,16 +4,17 @@ Every method may raise an `AgentctlError`. Mutating calls finish even when their
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from agentctl.core.adapter import HistoryPage, NativeSession
 from agentctl.core.parts import Choice, McpServerState
 from agentctl.core.spec import Rule, SessionSpec
-from agentctl.core.words import RunState
+from agentctl.core.words import ArtifactKind, RunState
 from agentctl.session.records import (
     AgentRecord,
     AnswerQuestion,
     ApprovalRecord,
+    ArtifactRecord,
     Counts,
     CreateRun,
     CreateSession,
@@ -25,6 +26,7 @@ from agentctl.session.records import (
     SessionRecord,
     SessionUpdate,
 )
+from agentctl.session.tool_reads import ToolsTold
 
 Page = tuple[Sequence[object], str]
 
@@ -59,9 +61,9 @@ class SessionsApi(Protocol):
         self, where: SessionFilter, *, after: str = "", limit: int = 100
     ) -> tuple[list[SessionRecord], str]: ...
 
-    async def resolve_session(
-        self, *, key: str = "", native_session_id: str = "", name: str = "", project: str = ""
-    ) -> SessionRecord: ...
+    async def count_sessions(self, where: SessionFilter) -> int: ...
+
+    async def resolve_session(self, where: SessionFilter) -> SessionRecord: ...
 
     async def update_session(self, session_id: str, change: SessionUpdate) -> SessionRecord: ...
 
@@ -171,5 +173,43 @@ class HistoryApi(Protocol):
     async def mcp_status(self, session_id: str) -> Sequence[McpServerState]: ...
 
 
-class ManagerApi(SessionsApi, RunsApi, HistoryApi, ApprovalsApi, RulesApi, AgentsApi, Protocol):
+class ArtifactsApi(Protocol):
+    async def list_artifacts(
+        self,
+        *,
+        session_id: str = "",
+        run_id: str = "",
+        kinds: frozenset[ArtifactKind] = frozenset(),
+        after: str = "",
+        limit: int = 100,
+    ) -> tuple[list[ArtifactRecord], str]: ...
+
+    async def run_artifacts(self, run_id: str) -> list[ArtifactRecord]:
+        """What a run is shown with; newest first, bounded."""
+        ...
+
+    async def get_artifact(self, artifact_id: str, *, run_id: str = "") -> ArtifactRecord: ...
+
+    async def open_artifact(self, record: ArtifactRecord) -> BinaryIO:
+        """The bytes of one that is not a trajectory, for the caller to close."""
+        ...
+
+
+class ToolsApi(Protocol):
+    async def session_tools(self, session_id: str) -> ToolsTold:
+        """What its agent offers and what asks first; starts nothing."""
+        ...
+
+
+class ManagerApi(
+    SessionsApi,
+    RunsApi,
+    HistoryApi,
+    ApprovalsApi,
+    RulesApi,
+    AgentsApi,
+    ArtifactsApi,
+    ToolsApi,
+    Protocol,
+):
     """All of it: what `daemon.py` hands to rpc."""

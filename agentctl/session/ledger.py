@@ -15,6 +15,7 @@ from agentctl.core.events import (
     Event,
     FileChange,
     Git,
+    Message,
     MessageChunk,
     PermissionRequest,
     PermissionResolved,
@@ -44,6 +45,7 @@ from agentctl.core.words import (
 )
 from agentctl.session.hooks import HOLDING, Hooks, as_blocks
 from agentctl.session.ids import mint
+from agentctl.session.links import Links
 from agentctl.session.permissions import Verdict
 from agentctl.session.progress import FOLDS, Facts
 from agentctl.session.records import RunRecord, SessionRecord
@@ -86,6 +88,7 @@ class Ledger:
         """When the agent ended runs whose end waits for their artifacts, Unix ms."""
         self.last_event = 0
         self.facts = Facts(record)
+        self.links = Links(self.add)
         self._unseen = 0
         self._hooks = hooks
         self._expose_reasoning = expose_reasoning
@@ -132,6 +135,7 @@ class Ledger:
             if isinstance(payload, MessageChunk):
                 writes.events.append(event)
                 facts.chunk(event, payload)
+                self.links.chunk(event, payload, writes)
                 continue
             kind = type(payload)
             if kind is Reasoning and not self._expose_reasoning:
@@ -305,6 +309,7 @@ class Ledger:
             prompt = PromptSpec(blocks=tuple(payload.prompt or ()))
             origin = payload.origin or Origin.AGENT
             run = RunRecord(run_id, self.record.id, prompt, origin=origin, created_at=writes.now)
+            run.session_key = self.record.key
             self.runs[run_id] = run
         if payload.status is RunChange.STARTED:
             run.state = move(RUN_MOVES, run.state, RunState.RUNNING)
@@ -316,6 +321,7 @@ class Ledger:
     def on_tool(self, event: Event, writes: Writes) -> None:
         payload = event.payload
         assert isinstance(payload, ToolCall | ToolUpdate)
+        self.links.tool(event, payload, writes)
         run = self.runs.get(event.run_id or "")
         if run is None:
             return
@@ -326,6 +332,7 @@ class Ledger:
         background = isinstance(payload, ToolUpdate) and payload.background
         if payload.status in FINAL_TOOL or background:
             self.requests.forget_tool(tool)
+            self._hooks.tool_ended(run.id)
             if tool in run.open_tools:
                 run.open_tools.remove(tool)
                 writes.touch(run)
@@ -340,6 +347,7 @@ class Ledger:
         if run is None:
             return
         self.cancelling.discard(run.id)
+        self.links.flush(writes, after_run_id=run.id)
         if (verdict := self.verdicts.pop(run.id, None)) is not None:
             payload.outcome, payload.error = verdict
         run.state = move(RUN_MOVES, run.state, RunState(payload.outcome.value))
@@ -377,6 +385,7 @@ _OBSERVERS: Mapping[type[Any], Callable[[Ledger, Event, Writes], None]] = {
     QuestionRequest: lambda ledger, event, writes: ledger.requests.on_question(event, writes),
     QuestionResolved: lambda ledger, event, writes: ledger.requests.on_question_end(event, writes),
     Complete: Ledger.on_complete,
+    Message: lambda ledger, event, writes: ledger.links.message(event, writes),
     FileChange: Ledger.on_made,
     Git: Ledger.on_made,
 }

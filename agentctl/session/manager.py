@@ -30,6 +30,7 @@ from agentctl.core.words import (
 )
 from agentctl.session.agent_calls import AgentCalls
 from agentctl.session.approval_calls import ApprovalCalls
+from agentctl.session.artifact_calls import ArtifactCalls
 from agentctl.session.base import logger
 from agentctl.session.history_calls import HistoryCalls
 from agentctl.session.recall import recall
@@ -38,6 +39,7 @@ from agentctl.session.rule_calls import RuleCalls
 from agentctl.session.session import Session
 from agentctl.session.session_calls import SessionCalls
 from agentctl.session.store import load
+from agentctl.session.tool_reads import ToolReads
 from agentctl.session.writes import Writes
 
 RESTARTED = RunError(
@@ -49,7 +51,9 @@ RESTARTED = RunError(
 SHUTDOWN_S = 20.0
 
 
-class Manager(SessionCalls, HistoryCalls, ApprovalCalls, RuleCalls, AgentCalls):
+class Manager(
+    SessionCalls, HistoryCalls, ApprovalCalls, RuleCalls, AgentCalls, ArtifactCalls, ToolReads
+):
     """Use as an async context manager: entering recovers, leaving stops every agent."""
 
     async def __aenter__(self) -> Self:

@@ -20,6 +20,7 @@ from agentctl.core.words import (
     Policy,
     QuestionOutcome,
     RunState,
+    SessionPhase,
     SessionState,
 )
 
@@ -153,6 +154,7 @@ class RunRecord:
     folded_into: str | None = None
     open_tools: list[str] = field(default_factory=list[str])
     """Tools without a final status: a restarted daemon closes them before the run's end."""
+    session_key: str = ""
 
 
 @dataclass(slots=True)
@@ -303,14 +305,23 @@ class AnswerQuestion:
     content_json: bytes | None = None
 
 
+def places(record: SessionRecord) -> list[str]:
+    """The directories that a session is found by."""
+    return [record.spec.workspace]
+
+
 @dataclass(frozen=True, slots=True)
 class SessionFilter:
-    """Empty means any."""
+    """Empty means any. `workspace` is one that they work in, or that theirs was made from."""
 
     states: frozenset[SessionState] = frozenset()
+    phases: frozenset[SessionPhase] = frozenset()
     entry_id: str = ""
     project: str = ""
+    workspace: str = ""
     key: str = ""
+    name: str = ""
+    native_session_id: str = ""
     labels: tuple[tuple[str, str], ...] = ()
     include_closed: bool = True
 

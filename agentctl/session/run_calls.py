@@ -107,6 +107,7 @@ class RunCalls(Base):
             labels=dict(request.labels),
             idempotency_key=request.idempotency_key,
             created_at=now_ms(),
+            session_key=session.record.key,
         )
         interrupts = busy and request.if_busy == "interrupt"
         if interrupts and queue:

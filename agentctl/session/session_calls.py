@@ -351,7 +351,11 @@ class SessionCalls(SessionReads):
         if native:
             await self._delete_native(record)
         await self.close_session(record.id, reason="deleted")
+        store = self.deps.artifacts
+        blobs = await store.hashes(record.id) if store is not None else []
         await self.deps.journal.forget_session(record.id)
+        if store is not None:
+            await store.drop(blobs)
         self.closed_sessions -= 1
 
     async def _delete_native(self, record: SessionRecord) -> None:

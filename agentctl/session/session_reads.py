@@ -1,18 +1,16 @@
 """Owns the finding of sessions: by id, by filter, by key; changes nothing."""
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+import dataclasses
 
 import anyio
 
 from agentctl.core.errors import NotFound, TimedOut
 from agentctl.core.words import SessionState
+from agentctl.journal.store import Where
 from agentctl.session.base import Base, page
-from agentctl.session.records import SessionFilter, SessionRecord
-from agentctl.session.store import load
-
-# A walk over sessions reads this many documents at a time.
-SCAN = 500
+from agentctl.session.progress import phase_of
+from agentctl.session.records import SessionFilter, SessionRecord, places
+from agentctl.session.store import label, load, load_many
 
 
 class SessionReads(Base):
@@ -47,59 +45,89 @@ class SessionReads(Base):
         self, where: SessionFilter, *, after: str = "", limit: int = 100
     ) -> tuple[list[SessionRecord], str]:
         """Newest first."""
-        found: list[SessionRecord] = []
-        async with aclosing(self._walk(where, after)) as records:
-            async for record in records:
-                found.append(record)
-                if len(found) > limit:
-                    break
-        return page(found, limit, lambda record: record.id)
-
-    async def _walk(self, where: SessionFilter, after: str) -> AsyncGenerator[SessionRecord]:
-        open_only = None if where.include_closed else True
-        while True:
-            docs = await self.deps.journal.docs(
-                "session", open=open_only, after_id=after, limit=SCAN, newest_first=True
+        where = self._placed(where)
+        here = self._in_memory(where)
+        but = list(self.sessions)
+        found = [record for record in here if not after or record.id < after]
+        if where.include_closed:
+            docs = await self.deps.journal.briefed(
+                "session", _conditions(where), but=but, before_id=after, limit=limit + 1
             )
-            for doc in docs:
-                live = self.sessions.get(doc.id)
-                record = live.record if live else load(SessionRecord, doc)
-                if _matches(record, where):
-                    yield record
-            if len(docs) < SCAN:
-                return
-            after = docs[-1].id
+            found += await load_many(SessionRecord, docs)
+        found.sort(key=lambda record: record.id, reverse=True)
+        return page(found[: limit + 1], limit, lambda record: record.id)
 
-    async def resolve_session(
-        self, *, key: str = "", native_session_id: str = "", name: str = "", project: str = ""
-    ) -> SessionRecord:
-        """The newest session that fits; open ones first."""
-        closed: SessionRecord | None = None
-        async with aclosing(self._walk(SessionFilter(key=key, project=project), "")) as records:
-            async for record in records:
-                if native_session_id and record.native_session_id != native_session_id:
-                    continue
-                if name and record.name != name:
-                    continue
-                if record.state is not SessionState.CLOSED:
-                    return record
-                closed = closed or record
-        if closed is None:
-            raise NotFound(
-                "no session fits. See them with: agentctl session ls", reason="SESSION_NOT_FOUND"
-            )
-        return closed
+    async def count_sessions(self, where: SessionFilter) -> int:
+        """How many fit."""
+        where = self._placed(where)
+        here = len(self._in_memory(where))
+        if not where.include_closed:
+            return here
+        but = list(self.sessions)
+        return here + await self.deps.journal.count_briefed("session", _conditions(where), but=but)
+
+    def _placed(self, where: SessionFilter) -> SessionFilter:
+        root, path = self.deps.workspace_root, where.workspace
+        if not path or root is None:
+            return where
+        return dataclasses.replace(where, workspace=str(root / path))
+
+    def _in_memory(self, where: SessionFilter) -> list[SessionRecord]:
+        return [s.record for s in self.sessions.values() if _matches(s.record, where)]
+
+    async def resolve_session(self, where: SessionFilter) -> SessionRecord:
+        """The newest session that fits; open ones first, then those that can be resumed.
+
+        Raises:
+            NotFound: none fits.
+        """
+        where = self._placed(where)
+        here = self._in_memory(dataclasses.replace(where, include_closed=False))
+        if here:
+            return max(here, key=lambda record: record.id)
+        fit, but = _conditions(where), list(self.sessions)
+        for conditions in ([*fit, Where("saved", ("yes",))], fit):
+            docs = await self.deps.journal.briefed("session", conditions, but=but, limit=1)
+            if docs:
+                return load(SessionRecord, docs[0])
+        raise NotFound(
+            "no session fits. See them with: agentctl session ls", reason="SESSION_NOT_FOUND"
+        )
 
 
 def _matches(record: SessionRecord, where: SessionFilter) -> bool:
     if where.states and record.state not in where.states:
         return False
+    if where.phases and phase_of(record.state, record.last_outcome) not in where.phases:
+        return False
     if where.entry_id and record.spec.entry_id != where.entry_id:
         return False
-    if where.project and record.project != where.project:
-        return False
-    if where.key and record.key != where.key:
+    for name in ("project", "key", "name", "native_session_id"):
+        wanted = getattr(where, name)
+        if wanted and getattr(record, name) != wanted:
+            return False
+    if where.workspace and where.workspace not in places(record):
         return False
     if not where.include_closed and record.state is SessionState.CLOSED:
         return False
     return all(record.labels.get(key) == value for key, value in where.labels)
+
+
+def _conditions(where: SessionFilter) -> list[Where]:
+    """The same for the briefs of closed sessions."""
+    told = {
+        "state": tuple(where.states),
+        "phase": tuple(where.phases),
+        "entry": _one(where.entry_id),
+        "project": _one(where.project),
+        "key": _one(where.key),
+        "name": _one(where.name),
+        "native": _one(where.native_session_id),
+        "places": _one(where.workspace),
+    }
+    found = [Where(name, values) for name, values in told.items() if values]
+    return found + [Where("labels", (label(*each),)) for each in where.labels]
+
+
+def _one(value: str) -> tuple[str, ...]:
+    return (value,) if value else ()

@@ -363,6 +363,7 @@ class ResolveSessionRequest(google.protobuf.message.Message):
     NATIVE_SESSION_ID_FIELD_NUMBER: builtins.int
     NAME_FIELD_NUMBER: builtins.int
     PROJECT_FIELD_NUMBER: builtins.int
+    WORKSPACE_FIELD_NUMBER: builtins.int
     key: builtins.str
     """Its key."""
     native_session_id: builtins.str
@@ -371,6 +372,8 @@ class ResolveSessionRequest(google.protobuf.message.Message):
     """Its name."""
     project: builtins.str
     """Its project."""
+    workspace: builtins.str
+    """Its directory, or the one that it was made from."""
     def __init__(
         self,
         *,
@@ -378,9 +381,10 @@ class ResolveSessionRequest(google.protobuf.message.Message):
         native_session_id: builtins.str | None = ...,
         name: builtins.str | None = ...,
         project: builtins.str | None = ...,
+        workspace: builtins.str = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_key", b"_key", "_name", b"_name", "_native_session_id", b"_native_session_id", "_project", b"_project", "key", b"key", "name", b"name", "native_session_id", b"native_session_id", "project", b"project"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_key", b"_key", "_name", b"_name", "_native_session_id", b"_native_session_id", "_project", b"_project", "key", b"key", "name", b"name", "native_session_id", b"native_session_id", "project", b"project"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_key", b"_key", "_name", b"_name", "_native_session_id", b"_native_session_id", "_project", b"_project", "key", b"key", "name", b"name", "native_session_id", b"native_session_id", "project", b"project", "workspace", b"workspace"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_key", b"_key"]) -> typing.Literal["key"] | None: ...
     @typing.overload

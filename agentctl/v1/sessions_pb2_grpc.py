@@ -146,7 +146,8 @@ class SessionsServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Resolve(self, request, context):
-        """Finds a session by key, native id, or name and project. Errors: SESSION_NOT_FOUND.
+        """Finds the newest session by key, native id, workspace, project, or name and project: an open one first, then one that
+        can be taken up again. Errors: SESSION_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -47,7 +47,9 @@ class SessionsStub:
         agentctl.v1.sessions_pb2.ResolveSessionRequest,
         agentctl.v1.session_pb2.Session,
     ]
-    """Finds a session by key, native id, or name and project. Errors: SESSION_NOT_FOUND."""
+    """Finds the newest session by key, native id, workspace, project, or name and project: an open one first, then one that
+    can be taken up again. Errors: SESSION_NOT_FOUND.
+    """
 
     Get: grpc.UnaryUnaryMultiCallable[
         agentctl.v1.sessions_pb2.GetSessionRequest,
@@ -148,7 +150,9 @@ class SessionsAsyncStub:
         agentctl.v1.sessions_pb2.ResolveSessionRequest,
         agentctl.v1.session_pb2.Session,
     ]
-    """Finds a session by key, native id, or name and project. Errors: SESSION_NOT_FOUND."""
+    """Finds the newest session by key, native id, workspace, project, or name and project: an open one first, then one that
+    can be taken up again. Errors: SESSION_NOT_FOUND.
+    """
 
     Get: grpc.aio.UnaryUnaryMultiCallable[
         agentctl.v1.sessions_pb2.GetSessionRequest,
@@ -257,7 +261,9 @@ class SessionsServicer(metaclass=abc.ABCMeta):
         request: agentctl.v1.sessions_pb2.ResolveSessionRequest,
         context: _ServicerContext,
     ) -> typing.Union[agentctl.v1.session_pb2.Session, collections.abc.Awaitable[agentctl.v1.session_pb2.Session]]:
-        """Finds a session by key, native id, or name and project. Errors: SESSION_NOT_FOUND."""
+        """Finds the newest session by key, native id, workspace, project, or name and project: an open one first, then one that
+        can be taken up again. Errors: SESSION_NOT_FOUND.
+        """
 
     @abc.abstractmethod
     def Get(

@@ -56,6 +56,7 @@ class FakeManager:
             "fork_session": SESSION,
             "get_session": SESSION,
             "list_sessions": ([SESSION], "ses_1"),
+            "count_sessions": 1,
             "resolve_session": SESSION,
             "update_session": SESSION,
             "close_session": SESSION,
@@ -86,6 +87,8 @@ class FakeManager:
             "list_agents": [AGENT],
             "auth_methods": [Choice(id="key")],
             "authenticate": None,
+            "list_artifacts": ([], ""),
+            "run_artifacts": [],
             "list_native": [NativeSession(NativeSessionId("n1"), cwd="/w", updated_at=4)],
         }
 

@@ -16,18 +16,20 @@ def key(run: v1.Run) -> str:
     return run.run_id
 
 
-def test_a_page_ends_where_the_answer_is_full_and_goes_on_from_there() -> None:
+@pytest.mark.anyio
+async def test_a_page_ends_where_the_answer_is_full_and_goes_on_from_there() -> None:
     rows = [v1.Run(run_id=f"run_{n}", session_id="x" * 1_000_000) for n in range(5)]
-    kept, token = fitted(rows, "", key)
+    kept, token = await fitted(rows, "", key)
     assert [key(row) for row in kept] == ["run_0", "run_1", "run_2"] and token == "run_2"
     assert sum(row.ByteSize() for row in kept) < ANSWER_BYTES
-    assert fitted(rows[3:], "more", key) == (rows[3:], "more")
+    assert await fitted(rows[3:], "more", key) == (rows[3:], "more")
 
 
-def test_a_page_has_one_row_however_large() -> None:
+@pytest.mark.anyio
+async def test_a_page_has_one_row_however_large() -> None:
     row = v1.Run(run_id="run_0", session_id="x" * (ANSWER_BYTES + 1))
-    assert fitted([row, row], "", key) == ([row], "run_0")
-    assert fitted([], "", key) == ([], "")
+    assert await fitted([row, row], "", key) == ([row], "run_0")
+    assert await fitted([], "", key) == ([], "")
 
 
 @pytest.mark.parametrize("limit", [EVENT_BYTES, 4096])

@@ -213,14 +213,15 @@ async def test_pages_are_cut_and_go_on_where_they_ended() -> None:
         rooms.catalog.known = {name: entry(name) for name in ("a", "b", "c")}
         first = await rooms.client.registry.list(page_size=2)
         second = await rooms.client.registry.list(page_size=2, page_token=first.next_page_token)
-        beyond = await rooms.client.registry.list(page_token="gone")
+        with pytest.raises(Invalid, match="begin again"):
+            await rooms.client.registry.list(page_token="gone")
         await rooms.client.sessions.list(page_size=5000, page_token="ses_9", open_only=True)
-        await rooms.client.runs.list(states=["queued"], page_size=-1)
+        await rooms.client.runs.list(states=["queued"], page_size=0)
     assert [each.entry_id for each in first.entries] == ["a", "b"]
     assert [each.entry_id for each in second.entries] == ["c"]
     assert second.next_page_token == ""
-    assert list(beyond.entries) == []
-    sessions, runs = rooms.manager.calls
+    sessions, counted, runs = rooms.manager.calls
+    assert counted[1] == (SessionFilter(include_closed=False),)
     assert sessions[1] == (SessionFilter(include_closed=False),)
     assert sessions[2] == {"after": "ses_9", "limit": 1000}
     assert runs[2]["limit"] == 100
@@ -268,7 +269,7 @@ async def test_the_other_calls_ask_what_they_say() -> None:
         await client.agents.authenticate("demo", "key")
     calls = {name: (arguments, named) for name, arguments, named in rooms.manager.calls}
     assert calls["fork_session"] == (("ses_1",), {"name": "copy"})
-    assert calls["resolve_session"][1]["key"] == "k"
+    assert calls["resolve_session"][0] == (SessionFilter(key="k"),)
     assert calls["close_session"] == (("ses_1",), {"reason": "done", "force": True})
     assert calls["delete_session"] == (("ses_1",), {"native": True})
     assert calls["list_native"][0] == ("demo", "/w")

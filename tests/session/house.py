@@ -33,7 +33,7 @@ from agentctl.core.words import (
     SessionChange,
 )
 from agentctl.journal.select import Selection
-from agentctl.journal.store import Doc, Journal, Page
+from agentctl.journal.store import Doc, Journal, Page, Where
 from agentctl.rpc.convert import FrameEncoder, decode_block
 from agentctl.session.base import ManagerDeps
 from agentctl.session.ending import Limits
@@ -88,6 +88,14 @@ class Spy:
 
     async def docs(self, kind: str, **options: Any) -> list[Doc]:
         return await self.journal.docs(kind, **options)
+
+    async def briefed(self, kind: str, where: Sequence[Where], **options: Any) -> list[Doc]:
+        return await self.journal.briefed(kind, where, **options)
+
+    async def count_briefed(
+        self, kind: str, where: Sequence[Where], *, but: Collection[str] = ()
+    ) -> int:
+        return await self.journal.count_briefed(kind, where, but=but)
 
     async def lacking(self, kind: str, other: str, *, limit: int = 1000) -> list[str]:
         return await self.journal.lacking(kind, other, limit=limit)

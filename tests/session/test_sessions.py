@@ -106,7 +106,7 @@ async def test_a_key_is_unique_among_open_sessions(tmp_path: Path) -> None:
             await home.start(key="chat-1")
         await home.manager.close_session(session)
         second = await home.start(key="chat-1")
-        assert (await home.manager.resolve_session(key="chat-1")).id == second
+        assert (await home.manager.resolve_session(SessionFilter(key="chat-1"))).id == second
         with pytest.raises(Conflict):
             await home.manager.resume_session(session)
 
@@ -143,11 +143,13 @@ async def test_sessions_are_found_by_what_is_known_of_them(tmp_path: Path) -> No
         ):
             records, _ = await manager.list_sessions(where)
             assert [record.id for record in records] == found
-        assert (await manager.resolve_session(name="n4")).id == made[4]
-        assert (await manager.resolve_session(native_session_id="native-2-1")).id == made[1]
-        assert (await manager.resolve_session(project="q")).id == made[2]
+        assert (await manager.resolve_session(SessionFilter(name="n4"))).id == made[4]
+        assert (
+            await manager.resolve_session(SessionFilter(native_session_id="native-2-1"))
+        ).id == made[1]
+        assert (await manager.resolve_session(SessionFilter(project="q"))).id == made[2]
         with pytest.raises(NotFound):
-            await manager.resolve_session(name="none")
+            await manager.resolve_session(SessionFilter(name="none"))
         assert manager.counts().sessions_open == 4
 
 

@@ -4,7 +4,7 @@ from agentctl import v1
 from agentctl.core.errors import Invalid
 from agentctl.rpc.calls import Calls, Context
 from agentctl.rpc.records import agent_message, choice_message
-from agentctl.rpc.requests import need, page_of
+from agentctl.rpc.requests import need, page_of, page_token
 from agentctl.session.api import AgentsApi
 
 
@@ -39,8 +39,10 @@ class AgentsService:
 
     async def list(self, request: v1.ListAgentsRequest, context: Context) -> v1.ListAgentsResponse:
         records = await self._manager.list_agents(include_exited=request.include_exited)
+        after = page_token(request, "agt")
         newest = sorted(records, key=lambda record: record.id, reverse=True)
-        page, token = page_of(newest, lambda each: each.id, request.page_size, request.page_token)
+        rest = [each for each in newest if not after or each.id < after]
+        page, token = page_of(rest, lambda each: each.id, request.page_size, "")
         return v1.ListAgentsResponse(
             agents=[agent_message(record) for record in page], next_page_token=token
         )

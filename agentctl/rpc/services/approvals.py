@@ -4,7 +4,7 @@ from agentctl import v1
 from agentctl.rpc.calls import Calls, Context
 from agentctl.rpc.pages import fitted
 from agentctl.rpc.records import approval_message, question_message, rule_message
-from agentctl.rpc.requests import answer, need, page_size, respond, rule
+from agentctl.rpc.requests import answer, need, page_size, page_token, respond, rule
 from agentctl.session.api import ApprovalsApi, ManagerApi
 
 
@@ -21,10 +21,12 @@ class ApprovalsService:
         records, token = await self._manager.list_approvals(
             session_id=request.session_id,
             open_only=not request.include_resolved,
-            after=request.page_token,
+            after=page_token(request, "apr"),
             limit=page_size(request.page_size),
         )
-        approvals, token = fitted(map(approval_message, records), token, lambda a: a.approval_id)
+        approvals, token = await fitted(
+            map(approval_message, records), token, lambda a: a.approval_id
+        )
         return v1.ListApprovalsResponse(approvals=approvals, next_page_token=token)
 
     async def respond(self, request: v1.RespondRequest, context: Context) -> v1.Approval:
@@ -66,10 +68,12 @@ class QuestionsService:
         records, token = await self._manager.list_questions(
             session_id=request.session_id,
             open_only=not request.include_resolved,
-            after=request.page_token,
+            after=page_token(request, "qst"),
             limit=page_size(request.page_size),
         )
-        questions, token = fitted(map(question_message, records), token, lambda q: q.question_id)
+        questions, token = await fitted(
+            map(question_message, records), token, lambda q: q.question_id
+        )
         return v1.ListQuestionsResponse(questions=questions, next_page_token=token)
 
     async def answer(

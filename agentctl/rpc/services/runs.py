@@ -2,13 +2,16 @@
 
 from agentctl import v1
 from agentctl.core.errors import Invalid
+from agentctl.core.state import FINAL_RUN
 from agentctl.rpc.calls import Calls, Context
 from agentctl.rpc.enums import numbers
+from agentctl.rpc.output import output_of
 from agentctl.rpc.pages import fitted
-from agentctl.rpc.records import run_message
-from agentctl.rpc.requests import create_run, need, page_size, run_states, timeout
+from agentctl.rpc.ports import HubApi
+from agentctl.rpc.records import artifact_message, run_message
+from agentctl.rpc.requests import create_run, need, page_size, page_token, run_states, timeout
 from agentctl.rpc.waiting import wait_ms
-from agentctl.session.api import RunsApi
+from agentctl.session.api import ManagerApi
 from agentctl.session.records import RunRecord
 
 # A list shows how a prompt begins; Get has more of it.
@@ -18,8 +21,9 @@ LISTED_PROMPT_BYTES = 4 * 1024
 class RunsService:
     """Prompts and the turns that answer them."""
 
-    def __init__(self, manager: RunsApi, calls: Calls) -> None:
+    def __init__(self, manager: ManagerApi, hub: HubApi, calls: Calls) -> None:
         self._manager = manager
+        self._hub = hub
         self._calls = calls
 
     def _message(self, record: RunRecord) -> v1.Run:
@@ -32,20 +36,30 @@ class RunsService:
         )
 
     async def get(self, request: v1.GetRunRequest, context: Context) -> v1.Run:
-        return self._message(await self._manager.get_run(need(request.run_id, "run_id")))
+        return await self._whole(await self._manager.get_run(need(request.run_id, "run_id")))
+
+    async def _whole(self, record: RunRecord) -> v1.Run:
+        """With its artifacts, and its output once it has ended; one that was folded has its turn's."""
+        message = self._message(record)
+        if record.state in FINAL_RUN:
+            output = await output_of(self._hub, record.folded_into or record.id)
+            message.output.CopyFrom(output)
+        made = await self._manager.run_artifacts(record.id)
+        message.artifacts.extend(artifact_message(each, record.id) for each in made)
+        return message
 
     async def list(self, request: v1.ListRunsRequest, context: Context) -> v1.ListRunsResponse:
         records, token = await self._manager.list_runs(
             session_id=request.session_id,
             states=run_states(request.states),
-            after=request.page_token,
+            after=page_token(request, "run"),
             limit=page_size(request.page_size),
         )
         shown = (
             run_message(each, self._manager.queue_position(each), prompt_bytes=LISTED_PROMPT_BYTES)
             for each in records
         )
-        runs, token = fitted(shown, token, lambda run: run.run_id)
+        runs, token = await fitted(shown, token, lambda run: run.run_id)
         return v1.ListRunsResponse(runs=runs, next_page_token=token)
 
     async def wait(self, request: v1.WaitRunRequest, context: Context) -> v1.WaitRunResponse:
@@ -57,7 +71,7 @@ class RunsService:
         status = numbers(v1.WaitStatus.DESCRIPTOR)[word]
         return v1.WaitRunResponse(
             status=status,  # pyright: ignore[reportArgumentType]  a number of this very enum
-            run=self._message(record),
+            run=await self._whole(record) if ended else self._message(record),
         )
 
     async def cancel(self, request: v1.CancelRunRequest, context: Context) -> v1.CancelRunResponse:

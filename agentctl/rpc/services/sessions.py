@@ -15,10 +15,12 @@ from agentctl.rpc.ports import HubApi
 from agentctl.rpc.records import native_message, part, session_message
 from agentctl.rpc.requests import (
     create_session,
+    directory,
     need,
     optional,
     page_of,
     page_size,
+    page_token,
     session_filter,
     session_spec,
     session_update,
@@ -26,7 +28,7 @@ from agentctl.rpc.requests import (
 )
 from agentctl.rpc.waiting import wait_ms
 from agentctl.session.api import ManagerApi
-from agentctl.session.records import SessionRecord
+from agentctl.session.records import SessionFilter, SessionRecord
 
 
 class SessionsService:
@@ -76,18 +78,19 @@ class SessionsService:
         return session_message(record)
 
     async def resolve(self, request: v1.ResolveSessionRequest, context: Context) -> v1.Session:
-        if not (request.key or request.native_session_id or request.name or request.project):
-            raise Invalid(
-                "give a key, a native_session_id, or a name with its project.",
-                metadata={"field": "key"},
-            )
-        record = await self._manager.resolve_session(
+        where = SessionFilter(
             key=request.key,
             native_session_id=request.native_session_id,
             name=request.name,
             project=request.project,
+            workspace=directory(request.workspace),
         )
-        return session_message(record)
+        if where == SessionFilter():
+            raise Invalid(
+                "give a key, a native_session_id, a workspace, or a name with its project.",
+                metadata={"field": "key"},
+            )
+        return session_message(await self._manager.resolve_session(where))
 
     async def get(self, request: v1.GetSessionRequest, context: Context) -> v1.Session:
         record = await self._manager.get_session(need(request.session_id, "session_id"))
@@ -96,11 +99,13 @@ class SessionsService:
     async def list(
         self, request: v1.ListSessionsRequest, context: Context
     ) -> v1.ListSessionsResponse:
+        where, after = session_filter(request), page_token(request, "ses")
         records, token = await self._manager.list_sessions(
-            session_filter(request), after=request.page_token, limit=page_size(request.page_size)
+            where, after=after, limit=page_size(request.page_size)
         )
-        sessions, token = fitted(map(session_message, records), token, lambda s: s.session_id)
-        return v1.ListSessionsResponse(sessions=sessions, next_page_token=token)
+        total = await self._manager.count_sessions(where)
+        sessions, token = await fitted(map(session_message, records), token, lambda s: s.session_id)
+        return v1.ListSessionsResponse(sessions=sessions, next_page_token=token, total=total)
 
     async def list_native(
         self, request: v1.ListNativeRequest, context: Context
