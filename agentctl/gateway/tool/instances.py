@@ -1,0 +1,352 @@
+"""Owns the servers that the tool may use: which there are, which are connected, whose a session is.
+
+It refuses to know what is asked of them.
+"""
+
+import os
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import anyio
+import anyio.to_thread
+
+from agentctl import v1
+from agentctl.client import AgentCtl
+from agentctl.client.channel import Connection
+from agentctl.core.errors import NotFound
+from agentctl.gateway.tool import probe
+from agentctl.gateway.tool.actions import CONNECT_MS
+from agentctl.gateway.tool.config import LOCAL, InstanceConfig, ToolConfig, check_url, is_http
+from agentctl.gateway.tool.errors import ToolError, invalid
+from agentctl.gateway.tool.state import Connected, Memory, State, StateFile
+
+LABEL = "agentctl.tool.url"
+"""A session on an OpenCode URL carries it as a label, so that it is known again."""
+
+# A daemon that restarts is back within a second or two; what is away for longer is told.
+RECONNECT_S = 10.0
+# Between two looks whether a server is back.
+LOOK_S = 0.2
+
+
+@dataclass(slots=True)
+class Instance:
+    """One server. `wanted`: connected, or to be connected when it is needed."""
+
+    name: str
+    url: str
+    token: str = ""
+    default: bool = False
+    wanted: bool = False
+    up: bool = False
+    lost: bool = False
+    problem: ToolError | None = None
+    found: probe.Found = field(default_factory=probe.Found)
+    held: AgentCtl | None = None
+
+    @property
+    def client(self) -> AgentCtl:
+        assert self.held is not None
+        return self.held
+
+    @property
+    def http(self) -> bool:
+        return is_http(self.url)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return {LABEL: self.url} if self.http else {}
+
+
+class Instances:
+    """The servers of one tool. `start` brings the local daemon up where that is ours to do."""
+
+    def __init__(
+        self,
+        config: ToolConfig,
+        memory: Memory | StateFile,
+        local: str,
+        start: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._features = config.features
+        self._memory = memory
+        self._local = local
+        self._start = start
+        self._clients: dict[tuple[str, str], AgentCtl] = {}
+        self._lock = anyio.Lock()
+        self._owners: dict[str, str] = {}
+        self.changed = anyio.Event()
+        told = config.instances or (InstanceConfig(name=LOCAL, url=local, default=True),)
+        self._all = {each.name: self._configured(each) for each in told}
+
+    def _configured(self, each: InstanceConfig) -> Instance:
+        token = os.environ.get(each.auth_token_env, "") if each.auth_token_env else ""
+        if each.url == self._local and not token:
+            token = os.environ.get("AGENTCTL_TOKEN", "")
+        return Instance(each.name, each.url, token, each.default, wanted=each.auto_connect)
+
+    async def recall(self) -> None:
+        """Takes over what earlier processes connected and disconnected."""
+        state = await anyio.to_thread.run_sync(self._memory.read)
+        self._owners.update(state.sessions)
+        for name, each in state.connected.items():
+            known = self._all.get(name)
+            if known is None or known.url != each.url:
+                self._all[name] = Instance(name, each.url, default=bool(known and known.default))
+            self._all[name].wanted = True
+        for name in state.disconnected & self._all.keys():
+            self._all[name].wanted = False
+
+    async def close(self) -> None:
+        for client in self._clients.values():
+            await client.close()
+        self._clients.clear()
+
+    # Connecting
+
+    async def connect(self, url: str, name: str, token: str, timeout_ms: int) -> Instance:
+        """Connects and remembers it; a name that was another server's is this one's from now on."""
+        try:
+            url = check_url(url)
+        except ValueError as error:
+            raise invalid(f"connect: {error}.", "url") from None
+        name = name or self._name_for(url)
+        old = self._all.get(name)
+        made = Instance(name, url, token, default=bool(old and old.default), wanted=True)
+        if old is not None and old.url == url and not token:
+            made.token = old.token
+        async with self._lock:
+            await self._reach(made, timeout_ms / 1000)
+            self._all[name] = made
+
+        def change(state: State) -> None:
+            if old is not None and old.url != url:
+                state.forget_instance(name)
+            state.connected[name] = Connected(url, bool(token))
+            state.disconnected.discard(name)
+
+        if old is not None and old.url != url:
+            self._owners = {key: value for key, value in self._owners.items() if value != name}
+        await self._remember(change)
+        self._tell()
+        return made
+
+    def _name_for(self, url: str) -> str:
+        for each in self._all.values():
+            if each.url == url:
+                return each.name
+        name = re.sub(r"^(https?://|unix:)", "", url).strip("/").rpartition("/")[2]
+        name = base = re.sub(r"[^A-Za-z0-9_.:-]", "-", name) or "server"
+        number = 1
+        while name in self._all:
+            number += 1
+            name = f"{base}-{number}"
+        return name
+
+    async def disconnect(self, name: str | None) -> list[str]:
+        """Lets go of one or all; their sessions go on. Returns the names that were connected."""
+        if name is not None and name not in self._all:
+            raise _not_connected(name, "there is no such instance")
+        found = [
+            each
+            for each in self._all.values()
+            if (each.wanted or each.up) and name in (None, each.name)
+        ]
+        for each in found:
+            each.wanted = each.up = False
+        names = [each.name for each in found]
+
+        def change(state: State) -> None:
+            for each in names:
+                state.connected.pop(each, None)
+                state.disconnected.add(each)
+
+        await self._remember(change)
+        await self._drop_unused()
+        self._tell()
+        return names
+
+    async def _drop_unused(self) -> None:
+        used = {id(each.held) for each in self._all.values() if each.up or each.wanted}
+        for key in [key for key, client in self._clients.items() if id(client) not in used]:
+            await self._clients.pop(key).close()
+
+    async def _reach(self, instance: Instance, timeout_s: float) -> None:
+        """Connects it, or raises why not."""
+        address = self._local if instance.http else instance.url
+        token = os.environ.get("AGENTCTL_TOKEN", "") if instance.http else instance.token
+        client = self._clients.get((address, token)) or AgentCtl(Connection(address, token))
+        self._clients[address, token] = client
+        try:
+            found = await self._daemon(client, timeout_s)
+            if instance.http:
+                at = await probe.opencode(instance.url, instance.token, timeout_s)
+                found = probe.Found(at.version, at.login, found.settings)
+        except ToolError as error:
+            instance.up, instance.problem = False, error
+            await self._drop_unused()
+            raise
+        instance.held, instance.found, instance.problem = client, found, None
+        instance.up, instance.lost = True, False
+
+    async def _daemon(self, client: AgentCtl, timeout_s: float) -> probe.Found:
+        try:
+            return await probe.daemon(client, timeout_s)
+        except ToolError as error:
+            if error.code != "ECONNREFUSED" or self._start is None or client.address != self._local:
+                raise
+        await self._start()
+        return await probe.daemon(client, timeout_s)
+
+    # Finding
+
+    async def pick(self, name: str | None = None) -> Instance:
+        """The instance that a request means, connected.
+
+        Raises:
+            ToolError: INSTANCE_NOT_CONNECTED, or PERMISSION_DENIED when its token is refused.
+        """
+        if name is not None:
+            if name not in self._all:
+                raise _not_connected(name, "there is no such instance")
+            return await self.ensure(self._all[name])
+        wanted = [each for each in self._all.values() if each.wanted]
+        if not wanted:
+            raise _not_connected("", "no instance is connected")
+        return await self.ensure(next((each for each in wanted if each.default), wanted[0]))
+
+    async def reachable(self, name: str | None = None) -> tuple[list[Instance], list[str]]:
+        """The instances that are meant, and the names of those that cannot be reached now."""
+        if name is not None:
+            return [await self.pick(name)], []
+        found: list[Instance] = []
+        away: list[str] = []
+        last: ToolError | None = None
+        for each in [each for each in self._all.values() if each.wanted]:
+            try:
+                found.append(await self.ensure(each))
+            except ToolError as error:
+                away.append(each.name)
+                last = error
+        if not found:
+            raise last or _not_connected("", "no instance is connected")
+        return found, away
+
+    async def ensure(self, instance: Instance) -> Instance:
+        """Connects it when it is wanted and is not connected."""
+        if instance.up:
+            return instance
+        if not instance.wanted:
+            raise _not_connected(instance.name, "it is not connected")
+        if not self._features.auto_reconnect and (instance.lost or instance.problem):
+            raise self._why(instance)
+        deadline = anyio.current_time() + (RECONNECT_S if instance.lost else 0)
+        async with self._lock:
+            while not instance.up:
+                try:
+                    await self._reach(instance, CONNECT_MS / 1000)
+                except ToolError as error:
+                    gone = error.code == "ECONNREFUSED"
+                    if not gone or anyio.current_time() >= deadline:
+                        raise self._why(instance) from error
+                    await anyio.sleep(LOOK_S)
+        self._tell()
+        return instance
+
+    def _why(self, instance: Instance) -> ToolError:
+        problem = instance.problem
+        if problem is not None and problem.code == "AUTH_FAILED":
+            details = {**problem.details, "instance": instance.name}
+            return ToolError("PERMISSION_DENIED", problem.message, details)
+        cause = problem.message if problem is not None else "the connection was lost"
+        code = problem.code if problem is not None else "ECONNREFUSED"
+        return _not_connected(instance.name, cause, cause=code)
+
+    def lose(self, address: str) -> None:
+        """Notes that no daemon answers at an address any more."""
+        for each in self._all.values():
+            if each.held is not None and each.held.address == address:
+                each.up, each.lost = False, True
+
+    @property
+    def up(self) -> list[Instance]:
+        return [each for each in self._all.values() if each.up]
+
+    # Sessions
+
+    async def own(self, session_id: str, instance: Instance) -> None:
+        """Remembers whose a session is."""
+        if self._owners.get(session_id) != instance.name:
+            self._owners[session_id] = instance.name
+            await self._remember(lambda state: state.remember(session_id, instance.name))
+
+    async def of_session(self, session_id: str) -> tuple[Instance, v1.Session]:
+        """The instance of a session, and the session.
+
+        Raises:
+            ToolError: SESSION_NOT_FOUND on every connected instance, INSTANCE_NOT_CONNECTED.
+        """
+        name = self._owners.get(session_id)
+        if name is None:
+            state = await anyio.to_thread.run_sync(self._memory.read)
+            name = state.sessions.get(session_id)
+        if name is not None and name in self._all:
+            instance = await self.ensure(self._all[name])
+            found = await _session(instance, session_id)
+            if found is not None:
+                return instance, found
+        connected, _ = await self.reachable()
+        for instance in one_each(connected):
+            found = await _session(instance, session_id)
+            if found is not None:
+                owner = self.owner(instance, found.labels)
+                await self.own(found.session_id, owner)
+                return owner, found
+        raise ToolError(
+            "SESSION_NOT_FOUND",
+            f"No connected instance has a session {session_id}: list_sessions shows what there is.",
+            {"session_id": session_id},
+        )
+
+    def owner(self, instance: Instance, labels: Mapping[str, str]) -> Instance:
+        """Whose a session of a daemon is: an OpenCode URL's, or the daemon's own."""
+        url = labels.get(LABEL)
+        same = [each for each in self._all.values() if each.up and each.held is instance.held]
+        if url is not None:
+            found = next((each for each in same if each.url == url), None)
+            if found is not None:
+                return found
+        return next((each for each in same if not each.http), instance)
+
+    def others(self, instance: Instance) -> list[Instance]:
+        """The OpenCode URLs whose sessions live in the same daemon as this daemon's own."""
+        if instance.http:
+            return []
+        return [each for each in self.up if each.http and each.held is instance.held]
+
+    async def _remember(self, change: Callable[[State], None]) -> None:
+        await anyio.to_thread.run_sync(self._memory.change, change)
+
+    def _tell(self) -> None:
+        news, self.changed = self.changed, anyio.Event()
+        news.set()
+
+
+def one_each(instances: Iterable[Instance]) -> list[Instance]:
+    """One instance of each daemon."""
+    return list({id(each.held): each for each in instances}.values())
+
+
+async def _session(instance: Instance, session_id: str) -> v1.Session | None:
+    try:
+        return await instance.client.sessions.get(session_id)
+    except NotFound:
+        return None
+
+
+def _not_connected(name: str, why: str, *, cause: str = "") -> ToolError:
+    what = f"Instance {name} is not connected" if name else "Nothing is connected"
+    details = {key: value for key, value in (("instance", name), ("cause", cause)) if value}
+    message = f"{what}: {why.rstrip('.')}. Use connect."
+    return ToolError("INSTANCE_NOT_CONNECTED", message, details)
