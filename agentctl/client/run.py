@@ -50,7 +50,7 @@ class Run:
         end = None if timeout_ms is None else time.monotonic() + timeout_ms / 1000
         pause, away_since = FIRST_PAUSE_S, 0.0
         while True:
-            left = None if end is None else max(0, round((end - time.monotonic()) * 1000))
+            left = None if end is None else max(1, round((end - time.monotonic()) * 1000))
             try:
                 answer = run_result(await self._client.runs.wait(self.id, timeout_ms=left))
                 self._reached, pause, away_since = True, FIRST_PAUSE_S, 0.0

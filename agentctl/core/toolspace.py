@@ -38,7 +38,8 @@ _SUMMARY_CHARS = 400
 class ToolOffer:
     """A tool that an agent says it has; what it does not tell is empty.
 
-    `server`: the MCP server or plugin that it is of. `hidden`: its model is not shown it.
+    `server`: the MCP server or plugin that it is of. `hidden`: its model is not shown it. `access`
+    only where the agent says so itself; else it follows from `kind`.
     """
 
     name: str
@@ -49,6 +50,7 @@ class ToolOffer:
     server: str = ""
     input_schema: Mapping[str, Any] | None = None
     hidden: bool = False
+    access: ToolAccess | None = None
 
 
 @runtime_checkable
@@ -125,14 +127,18 @@ class Observed:
 
 
 def tools_of(
-    offers: Sequence[ToolOffer] | None, seen: Mapping[str, Seen], stand: Stand
+    offers: Sequence[ToolOffer] | None,
+    seen: Mapping[str, Seen],
+    stand: Stand,
+    servers: Iterable[str] = (),
 ) -> list[SessionTool]:
     """The rows, by name: what is offered and what was called; where nothing is offered, also what
-    the registry's entry names as asking first."""
+    the registry's entry names as asking first. `servers` are the MCP servers of the session."""
+    known_servers = sorted(servers, key=len, reverse=True)
     rows = {offer.name: offer for offer in offers or ()}
     for name, tool in seen.items():
         if (known := rows.get(name)) is None:
-            rows[name] = unlisted(name, tool.kind)
+            rows[name] = unlisted(name, tool.kind, known_servers)
         elif known.kind is None and tool.kind is not None:
             rows[name] = replace(known, kind=tool.kind)
     if offers is None:
@@ -141,9 +147,9 @@ def tools_of(
     return [_row(rows[name], seen.get(name, Seen(name)), stand) for name in sorted(rows)]
 
 
-def unlisted(name: str, kind: ToolKind | None) -> ToolOffer:
+def unlisted(name: str, kind: ToolKind | None, servers: Iterable[str] = ()) -> ToolOffer:
     """A tool that no list names, by the name and kind that its calls have."""
-    server = server_of(name)
+    server = server_of(name) or next((s for s in servers if name.startswith(f"{s}_")), "")
     if server == OWN_SERVER:
         return ToolOffer(name, ToolSource.AGENTCTL, kind or ToolKind.MCP, server=server)
     if server or kind is ToolKind.MCP:
@@ -163,7 +169,7 @@ def _kind_by_word(name: str) -> ToolKind | None:
 
 
 def _row(offer: ToolOffer, seen: Seen, stand: Stand) -> SessionTool:
-    access = _ACCESS.get(offer.kind) if offer.kind is not None else None
+    access = offer.access or (None if offer.kind is None else _ACCESS.get(offer.kind))
     external = offer.source in (ToolSource.MCP, ToolSource.AGENTCTL)
     return SessionTool(
         offer,

@@ -36,6 +36,7 @@ from agentctl.core.errors import (
 from agentctl.core.ids import NativeRequestId, NativeSessionId
 from agentctl.core.parts import ContentBlock
 from agentctl.core.spec import PromptSpec, SessionSpec
+from agentctl.core.toolspace import ToolOffer
 from agentctl.core.words import ContentType, Decision
 from agentctl.process.errors import SpawnFailed
 from agentctl.process.spawn import Process, SpawnSpec
@@ -45,6 +46,7 @@ from agentctl_adapters.claude.content import prompt_content
 from agentctl_adapters.claude.control import AgentGone, ControlRefused, success
 from agentctl_adapters.claude.launching import Conversation
 from agentctl_adapters.claude.link import ClaudeLink
+from agentctl_adapters.claude.toolspace import offers_of
 from agentctl_adapters.claude.translate import ClaudeTranslator
 from agentctl_adapters.common.failures import death_error, handshake_timeout
 from agentctl_adapters.common.shapes import Json, as_object, as_objects, as_text
@@ -137,6 +139,11 @@ class ClaudeConnection:
 
     async def delete_session(self, native: NativeSessionId) -> None:
         raise Unsupported(f"{self._entry.id} cannot delete its conversations")
+
+    async def tools(self, native: NativeSessionId) -> Sequence[ToolOffer] | None:
+        """As its newest turn began with; nothing is known before the first prompt."""
+        await anyio.lowlevel.checkpoint()
+        return None if self._link.tools is None else offers_of(self._link.tools)
 
     async def prompt(self, native: NativeSessionId, prompt: PromptSpec) -> None:
         if prompt.output_schema_json is not None:

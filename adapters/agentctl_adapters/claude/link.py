@@ -41,6 +41,7 @@ class ClaudeLink(link.Link):
         self.control = Control(self.send, self.before_write)
         self.asked: dict[NativeRequestId, Json] = {}
         self.shells: list[str] = []
+        self.tools: list[str] | None = None
         self.refusal = ""
         self.idle = anyio.Event()
         self.idle.set()
@@ -100,6 +101,7 @@ class ClaudeLink(link.Link):
                 self._key_source = as_text(message.get("apiKeySource")) or self._key_source
                 self._key_refused = False
                 self._asked_in_turn.clear()
+                self.tools = as_words(message.get("tools"))
             case "background_tasks_changed":
                 tasks = as_objects(message.get("tasks"))
                 shells = (task for task in tasks if task.get("task_type") in _SHELLS)

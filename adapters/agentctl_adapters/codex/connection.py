@@ -28,6 +28,7 @@ from agentctl.core.errors import AgentFailed, Invalid, Refused, Unsupported
 from agentctl.core.events import Error
 from agentctl.core.ids import NativeRequestId, NativeSessionId
 from agentctl.core.spec import PromptSpec, SessionSpec
+from agentctl.core.toolspace import ToolOffer
 from agentctl.transport.jsonrpc import PeerGone, RpcError
 from agentctl_adapters.codex import modes, params
 from agentctl_adapters.codex.account import Account
@@ -37,6 +38,7 @@ from agentctl_adapters.codex.known import Known
 from agentctl_adapters.codex.link import Link
 from agentctl_adapters.codex.probe import sandbox_fault
 from agentctl_adapters.codex.threads import Thread, Threads
+from agentctl_adapters.codex.toolspace import offers_of
 from agentctl_adapters.common.shapes import Json, as_object, as_text
 
 logger = logging.getLogger(__name__)
@@ -50,6 +52,7 @@ ENDING_TIMEOUT_S = 5.0
 # Good manners are worth no more: the process is ended next, whatever it answers.
 GOODBYE_TIMEOUT_S = 1.0
 ROWS_A_PAGE = 100
+MOST_PAGES = 20
 
 FEATURES = frozenset(
     {
@@ -200,6 +203,19 @@ class CodexConnection:
         self._inbound.cancel(self._threads.family(native))
         await self._calls.call("thread/delete", {"threadId": native})
         self._threads.forget(native)
+
+    async def tools(self, native: NativeSessionId) -> Sequence[ToolOffer]:
+        """Those of the MCP servers of its thread."""
+        rows: list[ToolOffer] = []
+        cursor: str | None = None
+        for _ in range(MOST_PAGES):
+            asked = {"threadId": native, "cursor": cursor}
+            result = await self._calls.call("mcpServerStatus/list", asked)
+            rows += offers_of(result)
+            cursor = as_text(result.get("nextCursor")) or None
+            if cursor is None:
+                break
+        return rows
 
     async def prompt(self, native: NativeSessionId, prompt: PromptSpec) -> None:
         thread = self._threads.of(native)

@@ -33,6 +33,7 @@ from agentctl_adapters.opencode.lanes import Lane
 from agentctl_adapters.opencode.server import dispose
 from agentctl_adapters.opencode.settings import ASK, carried
 from agentctl_adapters.opencode.shapes import Json, as_object, as_text, model_name
+from agentctl_adapters.opencode.toolspace import ToolCalls
 from agentctl_adapters.opencode.turning import ANSWER_TIMEOUT_S, Turning
 
 FEATURES = frozenset(
@@ -58,7 +59,7 @@ CLOSE_TIMEOUT_S = 2.0
 MCP_TIMEOUT_S = 120.0
 
 
-class OpenCodeConnection(HistoryCalls):
+class OpenCodeConnection(HistoryCalls, ToolCalls):
     """A core.adapter.Connection and HistoryConnection. Made by adapter.connect()."""
 
     def __init__(self, host: Host) -> None:

@@ -1,0 +1,20 @@
+"""Owns the tools that Claude Code says it has, from `system/init` before each turn. Pure."""
+
+from collections.abc import Sequence
+
+from agentctl.core.toolspace import ToolOffer, unlisted
+from agentctl.core.words import ToolKind
+from agentctl_adapters.claude.tools import kind_of
+
+# It lists the tool under the old name, and calls it by the new one.
+_CALLED = {"Task": "Agent"}
+
+
+def offers_of(names: Sequence[str]) -> list[ToolOffer]:
+    """Tools of MCP servers are called `mcp__server__tool`; their schemas are not told."""
+    found: list[ToolOffer] = []
+    for name in names:
+        kind = kind_of(name)
+        known = None if kind is ToolKind.OTHER else kind
+        found.append(unlisted(_CALLED.get(name, name), known))
+    return found
