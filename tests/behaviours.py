@@ -3,7 +3,7 @@
 A test names its rows with `@pytest.mark.proves("T1")`. `tests/test_behaviours.py` fails on a row
 without a test and on a mark without a row. P processes, T turns, M messages and tools, A approvals
 and questions, S sessions and streams, E the event model, R the registry, C the command line, W the
-workspace and its repository, KG what a user of Gemini CLI checks first.
+workspace and its repository, KG what a user of Gemini CLI checks first, F facts of sessions and runs.
 """
 
 BEHAVIOURS: dict[str, str] = {
@@ -106,4 +106,14 @@ BEHAVIOURS: dict[str, str] = {
     "W3": "A work tree or patch that is too large or too slow goes without, and holds nobody.",
     "W4": "Branch, commit and changes of a workspace are told at the start and when they change.",
     "W5": "A pull request that an agent names or prints is told once, wherever its address is cut.",
+    "GA1": "An agent behind two daemons, through ACP, gives the sequence of events that it gives alone.",
+    "F1": "Test results are read from what test commands print, and from nothing else.",
+    "F2": "What was done in a session is counted once, late events too, and survives any restart.",
+    "F3": "A session is active, paused, completed or failed; lists filter by that and tell the total.",
+    "F4": "A run that ended has its output: what the assistant said, and nobody else.",
+    "F5": "A session closed without its state cannot be taken up again, and says so.",
+    "F6": "Bad input is refused alike by every list: sizes, page tokens, times.",
+    "F7": "Each field that the tool's contract promises is told by an RPC.",
+    "F8": "Whatever the step at which a daemon dies, nothing is lost, doubled or reordered.",
+    "F9": "An export of a session that runs is exactly what the journal had at one place.",
 }
