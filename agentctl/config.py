@@ -79,6 +79,12 @@ class Settings(BaseModel):
     retention_bytes: int = Field(
         default=4 << 30, ge=1 << 20, description="The oldest events go when the journal is larger."
     )
+    artifact_days: float = Field(
+        default=90, gt=0, description="The bytes of artifacts older than this are dropped."
+    )
+    artifact_bytes: int = Field(
+        default=4 << 30, ge=1 << 20, description="The oldest artifacts go when all have more bytes."
+    )
 
 
 def default_data_dir() -> Path:
