@@ -54,6 +54,7 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/lint-imports
 	$(BIN)/python tools/limits.py
 	$(BIN)/python tools/gen_proto.py --check
+	$(BIN)/python tools/gen_sync.py --check
 	$(BIN)/pyright
 
 proto: $(VENV)/dev.stamp

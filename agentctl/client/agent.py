@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import anyio
 
 from agentctl import v1
-from agentctl.client.params import Prompt, RunParams
+from agentctl.client.params import Prompt, RunOptions, RunParams
 from agentctl.client.results import AgentInfo, agent_info
 from agentctl.client.run import Run
 from agentctl.client.session import Session
@@ -31,7 +31,9 @@ class Agent:
             entry = (await self._client.agents.get(entry)).entry_id
         return agent_info(await self._client.registry.get(entry))
 
-    async def run(self, prompt: Prompt | RunParams | Mapping[str, Any] = "", **params: Any) -> Run:
+    async def run(
+        self, prompt: Prompt | RunParams | Mapping[str, Any] = "", **params: Unpack[RunOptions]
+    ) -> Run:
         """Prompts it, in a session of its own or, with `session_key`, in that one.
 
         Args:
@@ -55,13 +57,13 @@ class Agent:
             idempotency_key=wanted.idempotency_key,
         )
 
-    async def session(self, params: RunParams | None = None, **more: Any) -> Session:
+    async def session(self, params: RunParams | None = None, **more: Unpack[RunOptions]) -> Session:
         """An open session for many prompts; with `session_key` the one of that key, if there is one.
 
         Args:
             params, more: RunParams; what concerns a single run is not looked at.
         """
-        wanted = replace(params or RunParams(), keep_session=True, **more)
+        wanted = replace(params or RunParams(), **{**more, "keep_session": True})
         return await self._session(wanted)
 
     async def _session(self, wanted: RunParams) -> Session:

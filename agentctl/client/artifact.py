@@ -95,7 +95,7 @@ class Artifact:
         return f"Artifact({self.id!r}, {self.type!r}, {self.title or self.path!r})"
 
 
-class Artifacts:
+class ArtifactsOf:
     """The artifacts of one run or one session."""
 
     __slots__ = ("_client", "_run_id", "_session_id")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict
 
 from agentctl import v1
 
@@ -64,6 +64,25 @@ class RunParams:
     labels: Mapping[str, str] | None = None
     idempotency_key: str = ""
     session: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+class RunOptions(TypedDict, total=False):
+    """The fields of RunParams beside the prompt, as arguments by name."""
+
+    session_key: str | None
+    keep_session: bool
+    workspace: str | Path | None
+    model: str | None
+    mode: str | None
+    effort: str | None
+    policy: str
+    environment: str | None
+    environment_options: Mapping[str, str] | None
+    env: Mapping[str, str] | None
+    timeout_ms: int | None
+    labels: Mapping[str, str] | None
+    idempotency_key: str
+    session: Mapping[str, Any]
 
 
 def prompt_input(prompt: Prompt) -> str | v1.RunInput:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from agentctl import v1
-from agentctl.client.artifact import Artifacts
+from agentctl.client.artifact import ArtifactsOf
 from agentctl.client.asking import Approval, Question, approval, question
 from agentctl.client.callbacks import ApprovalCallback, Callbacks, QuestionCallback
 from agentctl.client.event import Event
@@ -31,7 +31,7 @@ class Run:
         self._reached = told is not None
         self._callbacks = Callbacks(client, runs=[run_id])
         self.id = run_id
-        self.artifacts = Artifacts(client, run_id=run_id)
+        self.artifacts = ArtifactsOf(client, run_id=run_id)
         """What it makes."""
 
     async def wait(self, timeout_ms: int | None = None) -> RunResult:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING
 
 from agentctl import v1
-from agentctl.client.artifact import Artifacts
+from agentctl.client.artifact import ArtifactsOf
 from agentctl.client.asking import Approval, Question, approval, question
 from agentctl.client.callbacks import ApprovalCallback, Callbacks, QuestionCallback
 from agentctl.client.event import Event
@@ -24,7 +24,7 @@ class Session:
         self._client = client
         self._callbacks = Callbacks(client, sessions=[session_id])
         self.id = session_id
-        self.artifacts = Artifacts(client, session_id=session_id)
+        self.artifacts = ArtifactsOf(client, session_id=session_id)
         """What its runs made."""
 
     async def info(self) -> SessionInfo:
