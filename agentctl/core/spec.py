@@ -137,6 +137,7 @@ class SessionSpec:
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     trust_workspace: bool | None = None
     environment: str = "local"
+    environment_options: Mapping[str, str] = field(default_factory=dict[str, str])
     url: str = ""
     """Attach to the server that already runs here instead of starting the entry's command."""
     auth: Mapping[str, str] = field(default_factory=dict[str, str])

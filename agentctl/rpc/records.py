@@ -59,6 +59,8 @@ def session_message(record: SessionRecord) -> v1.Session:
         policy=enum_number(v1.Policy, record.policy),
         rules=[rule_message(rule) for rule in record.rules],
         environment=spec.environment,
+        source_workspace=record.place.source or None if record.place else None,
+        branch=record.place.branch or None if record.place else None,
         close_when_done=record.close_when_done,
         queue_held=record.queue_held,
         forked_from=record.forked_from or None,

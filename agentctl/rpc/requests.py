@@ -163,6 +163,7 @@ def session_spec(request: v1.CreateSessionRequest, *, entry_id: str) -> SessionS
         env=dict(request.env),
         trust_workspace=optional(request, "trust_workspace"),
         environment=request.environment or "local",
+        environment_options=dict(request.environment_options),
         url=request.url,
         auth=dict(request.auth),
     )

@@ -23,15 +23,24 @@ from agentctl.session.keeping import GatherDeps
 from agentctl.session.pool import Pool, PoolDeps
 from agentctl.session.ports import Decode, Entries, JournalPort, Recorder, Redactor, Snapshots
 from agentctl.session.progress import Facts
-from agentctl.session.records import ApprovalRecord, QuestionRecord, RunRecord, SessionRecord
+from agentctl.session.records import (
+    ApprovalRecord,
+    ArtifactRecord,
+    QuestionRecord,
+    RunRecord,
+    SessionRecord,
+)
 from agentctl.session.rules import StandingRules
 from agentctl.session.session import Session, SessionDeps
 from agentctl.session.store import load
 from agentctl.session.writes import DISK_FULL
+from agentctl.workspace.git import Git
+from agentctl.workspace.providers import Environments
+from agentctl.workspace.watch import Watchers
 
 logger = logging.getLogger(__name__)
 
-R = TypeVar("R", SessionRecord, RunRecord, ApprovalRecord, QuestionRecord)
+R = TypeVar("R", SessionRecord, RunRecord, ApprovalRecord, QuestionRecord, ArtifactRecord)
 B = TypeVar("B", bound="Base")
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -73,6 +82,9 @@ class ManagerDeps:
     artifacts: Artifacts | None = None
     """Where what runs make is kept; without it no artifacts are made."""
     snapshots: Snapshots | None = None
+    git: Git | None = None
+    """Looks at the repositories of sessions; without it there are no `git` events."""
+    environments: Environments = field(default_factory=Environments)
 
 
 class Base:
@@ -87,6 +99,7 @@ class Base:
         self._group: TaskGroup | None = None
         self._creating = anyio.Lock()
         self._keys: dict[str, anyio.Lock] = {}
+        self.watchers = Watchers(deps.git, self.background) if deps.git else None
         self.pool = Pool(
             PoolDeps(
                 entries=deps.entries,
@@ -185,6 +198,8 @@ class Base:
             expose_reasoning=deps.expose_reasoning,
             keep_raw=deps.keep_raw,
             gather=gather,
+            watchers=self.watchers,
+            environments=deps.environments,
         )
 
     def adopt(self, record: SessionRecord, facts: Facts | None = None) -> Session:

@@ -173,6 +173,7 @@ class Driver:
             session.ledger.become(SessionState.STARTING, writes)
             session.ledger.say(SessionChange.STARTING, writes)
             await session.commit(writes)
+        await session.placing.enter()
         agent, connection = await session.deps.pool.acquire(self._needs(), self._found)
         try:
             await self._open_on(agent, connection)
@@ -203,6 +204,7 @@ class Driver:
             rules=self._session.deps.standing.narrows(record, now_ms()),
             agent_id=self.wanted_agent,
             avoid=frozenset(self.avoid),
+            bind=self._session.placing.bind,
         )
 
     async def _open_on(self, agent: AgentProcess, connection: Connection) -> None:

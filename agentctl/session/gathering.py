@@ -7,7 +7,7 @@ The end of a run waits for its artifacts for a bounded time, and not at all when
 it; what is ready later is late. It refuses to know what stands in a store or a snapshot.
 """
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -179,14 +179,24 @@ class Gathering:
         elif not self._session.closing:
             self._collect(run.id, mine)
 
-    async def wind_up(self, seconds: float = CLOSE_S) -> None:
-        """The session is over and its agent gone: makes what is left, then nothing more."""
+    async def wind_up(
+        self, seconds: float = CLOSE_S, *, before_end: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        """The session is over and its agent gone: makes what is left, then nothing more.
+
+        `before_end` runs when the work tree has been read, and may still name artifacts.
+        """
         with anyio.move_on_after(seconds):
             for run_id, run in list(self._runs.items()):
                 if not run.collecting:
                     self._collect(run_id, run)
             while self._runs:
                 await self._changed_state.wait()
+            if self._keeping is not None:
+                await self._keeping.idle()
+        if before_end is not None:
+            await before_end()
+        with anyio.move_on_after(seconds):
             if self._keeping is not None:
                 await self._keeping.idle()
         self._over = True

@@ -67,6 +67,7 @@ class Manager(
             await group.__aexit__(None, None, None)
             raise
         self.background(self._count_closed)
+        self.background(self.recover_places)
         if self.deps.artifacts is not None:
             self.background(self.deps.artifacts.run)
         return self
@@ -121,6 +122,8 @@ class Manager(
         for session in resting:
             session.pausing, session.closing = "the daemon stopped", True
             session.ending.forget_all()
+        if self.watchers is not None:
+            self.watchers.close()
         async with anyio.create_task_group() as group:
             group.start_soon(self.pool.stop_all)
             for session in resting:

@@ -8,7 +8,7 @@ import dataclasses
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 
@@ -31,6 +31,12 @@ Background = Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
 """Runs something that nobody waits for; its failure is logged."""
 
 
+class Bind(Protocol):
+    """What the environment of a session adds to a program before it is started."""
+
+    def __call__(self, prepared: Prepared, *, shared: bool) -> Prepared: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What a session needs a process for. `agent_id`: exactly that process; `avoid`: none of these."""
@@ -41,6 +47,7 @@ class Wanted:
     rules: bool = False
     agent_id: str = ""
     avoid: frozenset[str] = frozenset()
+    bind: Bind | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +135,8 @@ class Pool:
                 entry, wanted.spec, policy=wanted.policy, rules=wanted.rules
             )
         )
+        if wanted.bind is not None:
+            prepared = wanted.bind(prepared, shared=entry.sharing == "shared")
         key = self._key(entry, prepared, wanted)
         if entry.sharing == "shared":
             for agent_id, other in self._keys.items():

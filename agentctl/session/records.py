@@ -23,6 +23,7 @@ from agentctl.core.words import (
     SessionPhase,
     SessionState,
 )
+from agentctl.workspace.providers import Place
 
 IfBusy = Literal["queue", "reject", "interrupt", "steer"]
 
@@ -67,6 +68,8 @@ class SessionRecord:
     policy: Policy = Policy.ASK
     agent_id: str = ""
     forked_from: str = ""
+    place: Place | None = None
+    """Where its environment is; None when it works in the directory that was asked for."""
     fork_of: str = ""
     """The agent's conversation that this one is a fork of; forked anew until it was prompted."""
     queue_held: bool = False
@@ -307,7 +310,10 @@ class AnswerQuestion:
 
 def places(record: SessionRecord) -> list[str]:
     """The directories that a session is found by."""
-    return [record.spec.workspace]
+    found = [record.spec.workspace]
+    if record.place is not None and record.place.source:
+        found.append(record.place.source)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,13 +30,17 @@ from agentctl.session.ending import Ending, Limits
 from agentctl.session.gathering import Gathering
 from agentctl.session.keeping import GatherDeps
 from agentctl.session.ledger import Ledger
+from agentctl.session.placing import Placing
 from agentctl.session.pool import Background, Pool
 from agentctl.session.ports import Entries, JournalPort
 from agentctl.session.process import AgentProcess
 from agentctl.session.records import RunRecord, SessionRecord
 from agentctl.session.rules import StandingRules
 from agentctl.session.stance import Stance, stance_of
+from agentctl.session.watching import Watching
 from agentctl.session.writes import Writes
+from agentctl.workspace.providers import Environments
+from agentctl.workspace.watch import Watchers
 
 # An agent's own close is a courtesy: the conversation is ours to forget after this long.
 CLOSE_S = 2.0
@@ -56,6 +60,8 @@ class SessionDeps:
     expose_reasoning: bool = True
     keep_raw: bool = False
     gather: GatherDeps | None = None
+    watchers: Watchers | None = None
+    environments: Environments = field(default_factory=Environments)
 
 
 class Session:
@@ -85,13 +91,20 @@ class Session:
         self.driver = Driver(self)
         self.ending = Ending(self)
         self.gathering = Gathering(self, deps.gather)
+        self.watching = Watching(self, deps.watchers)
+        self.placing = Placing(self, deps.environments)
         self._waiters: dict[str, anyio.Event] = {}
 
     # What the process and the ledger call.
 
     def take(self, draft: AnyDraft, writes: Writes) -> None:
         gathering = self.gathering
-        waits = gathering.held is not None or type(draft) is TurnEnded
+        ends = type(draft) is TurnEnded
+        if ends:
+            run_id = self.ledger.turns.run_of(draft.turn)
+            self.ledger.links.flush(writes, run_id=run_id)
+            self.watching.turn_ends()
+        waits = ends or gathering.held is not None
         if waits and gathering.hold(draft, writes):
             return
         if self.ledger.over and isinstance(draft, TurnStarted):
@@ -120,6 +133,9 @@ class Session:
 
     def made(self, event: Event) -> None:
         self.gathering.made(event)
+
+    def tool_ended(self, run_id: str) -> None:
+        self.watching.tool_ended(run_id)
 
     def started(self, run: RunRecord) -> None:
         self.gathering.started(run)
@@ -189,6 +205,7 @@ class Session:
         for draft in early:
             self.take(draft, writes)
         self.ledger.settle(writes)
+        self.watching.begin()
         return writes
 
     def desert(self) -> None:
@@ -246,13 +263,15 @@ class Session:
             self.ledger.finish(Outcome.CANCELLED, writes)
             await self.commit(writes)
             await self.leave_agent(force)
-            await self.gathering.wind_up()
+            self.watching.close()
+            await self.gathering.wind_up(before_end=self.placing.leave)
             writes = Writes(vital=True)
             self.ledger.become(SessionState.CLOSED, writes)
             self.record.closed_at = writes.now
             self.ledger.say(SessionChange.CLOSED, writes, reason=reason or None)
             await self.commit(writes)
         finally:
+            self.watching.close()
             self.ending.forget_all()
             self.deps.on_closed(self.id)
             self.closed.set()

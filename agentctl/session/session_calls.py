@@ -5,8 +5,6 @@ It refuses to know how a session gets its agent (`session.py`) and what runs in 
 
 import dataclasses
 import hashlib
-from collections.abc import Sequence
-from pathlib import Path
 
 import anyio
 import orjson
@@ -19,6 +17,7 @@ from agentctl.core.words import SessionChange, SessionState
 from agentctl.journal.store import Doc
 from agentctl.session.base import lasting
 from agentctl.session.ids import mint, now_ms
+from agentctl.session.place_calls import PlaceCalls
 from agentctl.session.recall import recall
 from agentctl.session.records import (
     CreateSession,
@@ -29,15 +28,11 @@ from agentctl.session.records import (
 )
 from agentctl.session.rules import own_rules
 from agentctl.session.session import Session
-from agentctl.session.session_reads import SessionReads
 from agentctl.session.stance import mode_in_force
 from agentctl.session.writes import Writes
 
-# The environment that every daemon has.
-LOCAL = "local"
 
-
-class SessionCalls(SessionReads):
+class SessionCalls(PlaceCalls):
     @lasting
     async def create_session(self, request: CreateSession) -> SessionRecord:
         """Sessions.Create; returns at once in `starting`."""
@@ -72,7 +67,7 @@ class SessionCalls(SessionReads):
     ) -> Session:
         self._refuse_many()
         spec, agent_id = self._resolve_agent(request)
-        _check_environment(spec.environment)
+        session_id = mint("session")
         entry = self.entry(spec.entry_id)
         self.deps.entries.adapter(entry.protocol)
         self._free_key(request.key)
@@ -81,12 +76,14 @@ class SessionCalls(SessionReads):
             entry_id=entry.id,
             workspace=await self._workspace(spec.workspace, spec.additional_directories),
         )
+        spec, place = await self.place_of(session_id, spec)
         if not agent_id:
             await self._refuse_unstartable(entry, spec, rules=bool(request.rules))
         now = now_ms()
         record = SessionRecord(
-            id=mint("session"),
+            id=session_id,
             spec=spec,
+            place=place,
             key=request.key,
             name=request.name,
             project=request.project,
@@ -128,32 +125,6 @@ class SessionCalls(SessionReads):
                 f'the key "{key}" belongs to open session {taken.id}. Close that one, or choose '
                 "another key."
             )
-
-    async def _workspace(self, told: str, more: Sequence[str]) -> str:
-        path = Path(told)
-        if not path.is_absolute():
-            root = self.deps.workspace_root
-            if root is None:
-                raise Invalid(
-                    f'the workspace "{told}" is relative, and no workspace_root is set. Send an '
-                    "absolute path."
-                )
-            path = root / path
-        kind = await anyio.to_thread.run_sync(lambda: _kind_of(path))
-        if kind != "directory":
-            what = "is a file" if kind == "file" else "does not exist"
-            raise Invalid(
-                f"the workspace {path} {what}. Name an existing directory.",
-                metadata={"field": "workspace"},
-            )
-        for each in more:
-            kind = await anyio.to_thread.run_sync(_kind_of, Path(each))
-            if kind != "directory":
-                what = "is a file" if kind == "file" else "does not exist"
-                raise Invalid(
-                    f"the directory {each} {what}. Name an existing one, or leave it out."
-                )
-        return str(path)
 
     async def _created_before(self, request: CreateSession) -> SessionRecord | None:
         doc = await self.deps.journal.doc("idem", f"session:{request.idempotency_key}")
@@ -245,7 +216,7 @@ class SessionCalls(SessionReads):
         if agent is None or Feature.FORK not in agent.record.features:
             raise Unsupported(f"{source.record.spec.entry_id} cannot fork a conversation.")
         native = NativeSessionId(source.record.native_session_id)
-        if Feature.MANY_SESSIONS not in agent.record.features:
+        if Feature.MANY_SESSIONS not in agent.record.features or source.record.place is not None:
             return await self._fork_apart(source, native, name)
         connection = await agent.ready()
         native = await connection.fork_session(native, source.spec())
@@ -264,9 +235,10 @@ class SessionCalls(SessionReads):
     async def _fork_apart(
         self, source: Session, native: NativeSessionId, name: str
     ) -> SessionRecord:
-        """The agent holds one conversation in each process: the fork starts one of its own."""
+        """The fork starts by itself: its agent holds one conversation, or it works elsewhere."""
         record = self._fork_record(source, name, prompted=False)
         record.fork_of = native
+        await self.place_fork(record, source.record)
         fork = self.adopt(record)
         fork.driver.want()
         try:
@@ -351,6 +323,7 @@ class SessionCalls(SessionReads):
         if native:
             await self._delete_native(record)
         await self.close_session(record.id, reason="deleted")
+        await self.delete_place(record)
         store = self.deps.artifacts
         blobs = await store.hashes(record.id) if store is not None else []
         await self.deps.journal.forget_session(record.id)
@@ -376,19 +349,6 @@ class SessionCalls(SessionReads):
             if own:
                 with anyio.CancelScope(shield=True):
                     await agent.stop()
-
-
-def _check_environment(name: str) -> None:
-    if name != LOCAL:
-        raise Unsupported(
-            f'this daemon has no environment "{name}": leave it out, and the agent runs {LOCAL}.'
-        )
-
-
-def _kind_of(path: Path) -> str:
-    if path.is_dir():
-        return "directory"
-    return "file" if path.exists() else ""
 
 
 def _fingerprint(request: CreateSession) -> str:

@@ -57,6 +57,10 @@ class PullRequests:
             self._hold(source, end)
         return self._new(found)
 
+    def drop(self, source: str) -> None:
+        """What was held of that text is told again by its next piece."""
+        self._held.pop(source, None)
+
     def flush(self, source: str | None = None) -> list[str]:
         """That text is at its end; None: all are."""
         if not self._held:

@@ -7,7 +7,7 @@ clock. It refuses to know sessions and events.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,11 +38,11 @@ WAIT_MS = 5_000
 AGAIN_S = 60.0
 
 Background = Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
-Told = Callable[[GitState], None]
+Told = Callable[[GitState], Awaitable[None]]
 
 
 class Follower:
-    """One who wants to know of a work tree. `told` is called on the loop with every new state."""
+    """One who wants to know of a work tree. `told` is called with every new state."""
 
     def __init__(self, told: Told) -> None:
         self._told = told
@@ -64,10 +64,10 @@ class Follower:
         tree.followers.append(self)
         tree.want()
 
-    def tell(self, state: GitState) -> None:
+    async def tell(self, state: GitState) -> None:
         if state != self._last:
             self._last = state
-            self._told(state)
+            await self._told(state)
 
 
 class _Tree:
@@ -123,7 +123,7 @@ class _Tree:
             )
         if state is not None:
             for follower in list(self.followers):
-                follower.tell(state)
+                await follower.tell(state)
         if self._again and self.followers:
             self._again = False
             self.want()

@@ -53,8 +53,9 @@ async def test_bad_input_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
             ("fake", {"workspace": "here"}, "INVALID_PARAMETERS", "workspace_root"),
             ("fake", {"additional_directories": ("/no",)}, "INVALID_PARAMETERS", "/no does not"),
             ("fake", {"additional_directories": (str(file),)}, "INVALID_PARAMETERS", "is a file"),
-            ("fake", {"environment": "worktree"}, "UNSUPPORTED", 'no environment "worktree"'),
-            ("fake", {"environment": "moon"}, "UNSUPPORTED", "runs local"),
+            ("fake", {"environment": "moon"}, "INVALID_PARAMETERS", 'no environment "moon"'),
+            ("fake", {"environment": "sandbox"}, "UNSUPPORTED", "not available"),
+            ("fake", {"environment_options": {"a": "b"}}, "INVALID_PARAMETERS", "no option"),
         ]
         for agent, options, reason, says in cases:
             with pytest.raises(AgentctlError, match=says) as refused:
