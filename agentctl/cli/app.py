@@ -15,8 +15,10 @@ from typer.core import TyperGroup
 from agentctl.cli import (
     acp,
     approvals,
+    artifacts,
     chat,
     doctor,
+    environments,
     events,
     extras,
     ps,
@@ -28,6 +30,7 @@ from agentctl.cli import (
     serve,
 )
 from agentctl.cli import run as running
+from agentctl.cli import tool as tools
 from agentctl.cli.errors import is_of_output, leaf, report
 from agentctl.cli.options import Config
 from agentctl.cli.state import STATE
@@ -40,9 +43,10 @@ GROUPS = (
     ("approvals approve deny rules", "permission requests"),
     ("questions answer reject", "questions of agents"),
     ("session runs artifacts stats", "what is kept"),
-    ("registry doctor auth models tools", "which agents there are"),
+    ("registry doctor auth", "which agents there are"),
+    ("models tools environments", "what they have, and where they run"),
     ("serve up down status version", "the daemon"),
-    ("acp", "an agent of ours for editors and other clients"),
+    ("acp mcp tool", "ways in for editors and other agents"),
 )
 """Every command with its neighbours, so that the help of all of them fits one screen."""
 
@@ -95,12 +99,15 @@ def add(group: typer.Typer, commands: Sequence[Any]) -> None:
         group.command(command.__name__.rstrip("_").replace("_", "-"))(command)
 
 
-for module in (serve, acp, ps, doctor, running, chat, events, approvals, questions, extras):
+for module in (serve, acp, tools, ps, doctor, running, chat, events, approvals, questions, extras):
     add(app, module.COMMANDS)
 app.add_typer(reading.app, name="session")
 app.add_typer(run_lists.app, name="runs")
 app.add_typer(rules.app, name="rules")
+app.add_typer(artifacts.app, name="artifacts")
+app.add_typer(environments.app, name="environments")
 app.add_typer(registry.app, name="registry")
+app.add_typer(tools.app, name="tool")
 
 
 def hoist(arguments: Sequence[str]) -> list[str]:

@@ -101,6 +101,22 @@ def approvals(incomplete: str) -> Items:
     return _ask(work, incomplete)
 
 
+def artifacts(incomplete: str) -> Items:
+    async def work(client: "AgentCtl") -> Items:
+        found = await client.artifacts.list(page_size=100)
+        return [(a.artifact_id, _begin(a.title or a.path)) for a in found.artifacts]
+
+    return _ask(work, incomplete)
+
+
+def environments(incomplete: str) -> Items:
+    async def work(client: "AgentCtl") -> Items:
+        found = await client.environments.list()
+        return [(each.name, _begin(each.detail)) for each in found.environments if each.available]
+
+    return _ask(work, incomplete)
+
+
 def questions(incomplete: str) -> Items:
     async def work(client: "AgentCtl") -> Items:
         found = await client.questions.list()

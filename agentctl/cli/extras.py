@@ -1,4 +1,4 @@
-"""Owns the commands on what sessions and agents hold: artifacts, stats, models, tools, auth, replay.
+"""Owns the commands on what sessions and agents hold: stats, models, tools, auth, replay.
 
 What the daemon does not serve yet, it says itself.
 """
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentctl.cli import completion, options
-from agentctl.cli.reading import moment
 from agentctl.cli.state import go
+from agentctl.cli.times import moment
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -19,90 +19,47 @@ if TYPE_CHECKING:
     from agentctl import v1
     from agentctl.client import AgentCtl
 
-OfSession = Annotated[
-    str | None,
-    typer.Option(
-        "--session", metavar="S", help="Of a session.", autocompletion=completion.sessions
-    ),
-]
-
-
-def artifacts(
-    artifact: Annotated[str | None, typer.Argument(help="One to download.")] = None,
-    session: OfSession = None,
-    run: Annotated[
-        str | None, typer.Option(metavar="R", help="Of a run.", autocompletion=completion.runs)
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to save it.")
-    ] = None,
-    as_json: options.Json = False,
-) -> None:
-    """Lists what runs made, or downloads one.
-
-    \b
-    Examples:
-      agentctl artifacts --session 9c4f
-      agentctl artifacts art_01k…9c4f --output change.patch
-    """
-
-    async def work(client: "AgentCtl") -> None:
-        from agentctl.cli.ids import resolve
-
-        if artifact is not None:
-            await _download(client, artifact, output)
-            return
-        where = await resolve(client, "session", session) if session else ""
-        whose = await resolve(client, "run", run) if run else ""
-        found = await client.artifacts.list(session_id=where, run_id=whose)
-        _show(found.artifacts, ("artifact_id", "kind", "size", "title"), as_json)
-
-    go(work, start=True)
-
-
-async def _download(client: "AgentCtl", artifact: str, output: Path | None) -> None:
-    import sys
-
-    import anyio
-
-    if output is None:
-        async for chunk in client.artifacts.download(artifact):
-            sys.stdout.buffer.write(chunk.data)
-        sys.stdout.buffer.flush()
-        return
-    async with await anyio.open_file(output, "wb") as file:
-        async for chunk in client.artifacts.download(artifact):
-            await file.write(chunk.data)
-
 
 def stats(
-    session: OfSession = None,
+    session: options.OfSession = None,
     entry: Annotated[str, typer.Option(metavar="ENTRY", help="Of this entry.")] = "",
     since: Annotated[
-        str, typer.Option(metavar="TIME", help="Runs that ended from this ISO 8601 time on.")
+        str, typer.Option(metavar="TIME", help="Runs that ended since: 7d, 2026-02-12.")
     ] = "",
+    by_session: Annotated[
+        bool, typer.Option("--sessions", help="A line for each session too.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Shows what was used, by entry and by model: runs, tokens, cost, tools, files, time.
 
     \b
     Examples:
-      agentctl stats --since 2026-02-12
+      agentctl stats --since 7d --sessions
       agentctl stats --entry gemini --json
     """
 
     async def work(client: "AgentCtl") -> None:
         from agentctl.cli.ids import resolve
         from agentctl.cli.out import print_message
-        from agentctl.cli.usage import show
+        from agentctl.cli.usage import show, show_sessions
 
         start = moment(since) if since else None
         where = await resolve(client, "session", session) if session else ""
         found = await client.stats.get(session_id=where, entry_id=entry, since=start)
         if as_json:
             print_message(found)
-        else:
-            show(found)
+            return
+        show(found)
+        if by_session and found.entries:
+            sessions = (await client.sessions.list(entry_id=entry, page_size=1000)).sessions
+            show_sessions(
+                [
+                    each
+                    for each in sessions
+                    if where in ("", each.session_id) and each.last_active_at >= (start or 0)
+                ]
+            )
 
     go(work, start=True)
 
@@ -111,7 +68,7 @@ def models(
     agent: Annotated[
         str, typer.Argument(help="Of this entry.", autocompletion=completion.entries)
     ] = "",
-    session: OfSession = None,
+    session: options.OfSession = None,
     as_json: options.Json = False,
 ) -> None:
     """Lists the models that agents offer.
@@ -155,7 +112,7 @@ def models(
 
 
 def tools(session: options.Session, as_json: options.Json = False) -> None:
-    """Lists the tools that a session's agent has.
+    """Lists the tools that a session's agent has: whose they are, what they may do, how often used.
 
     \b
     Examples:
@@ -165,9 +122,21 @@ def tools(session: options.Session, as_json: options.Json = False) -> None:
 
     async def work(client: "AgentCtl") -> None:
         from agentctl.cli.ids import resolve
+        from agentctl.cli.out import out, print_message
+        from agentctl.cli.pages import pages
+        from agentctl.cli.usage import show_tools
 
-        found = await client.tools.list(await resolve(client, "session", session))
-        _show(found.tools, ("name", "kind", "source", "requires_approval", "description"), as_json)
+        identifier = await resolve(client, "session", session)
+        found: list[v1.Tool] = []
+        async for page in pages(lambda token: client.tools.list(identifier, page_token=token)):
+            found += page.tools
+        if as_json:
+            for each in found:
+                print_message(each)
+        elif found:
+            show_tools(found)
+        else:
+            out().line("its agent has told no tools yet: they are listed as it uses them")
 
     go(work, start=True)
 
@@ -239,4 +208,4 @@ def replay(
     read(protocol, files, as_json)
 
 
-COMMANDS: Sequence[Any] = (artifacts, stats, models, tools, auth, replay)
+COMMANDS: Sequence[Any] = (stats, models, tools, auth, replay)

@@ -11,7 +11,14 @@ from agentctl.core.errors import Invalid
 if TYPE_CHECKING:
     from agentctl.client import AgentCtl
 
-PREFIXES = {"agt": "agent", "ses": "session", "run": "run", "apr": "approval", "qst": "question"}
+PREFIXES = {
+    "agt": "agent",
+    "ses": "session",
+    "run": "run",
+    "apr": "approval",
+    "qst": "question",
+    "art": "artifact",
+}
 FULL = 26
 """Characters of an id after its prefix."""
 
@@ -55,7 +62,7 @@ async def resolve(client: "AgentCtl", kind: str, text: str) -> str:
     """The whole id that a text means; the text itself when nothing matches.
 
     Args:
-        kind: agent, session, run, approval or question.
+        kind: agent, session, run, approval, question or artifact.
 
     Raises:
         Invalid: several match, or the text is too short to mean one.
@@ -115,6 +122,9 @@ async def _page(client: "AgentCtl", kind: str, token: str) -> tuple[list[str], s
         case "run":
             runs = await client.runs.list(page_size=PAGE, page_token=token)
             return [each.run_id for each in runs.runs], runs.next_page_token
+        case "artifact":
+            made = await client.artifacts.list(page_size=PAGE, page_token=token)
+            return [each.artifact_id for each in made.artifacts], made.next_page_token
         case "approval":
             asked = await client.approvals.list(
                 include_resolved=True, page_size=PAGE, page_token=token

@@ -167,3 +167,15 @@ async def caller_env(client: "AgentCtl", agent: str) -> dict[str, str]:
         for name, value in os.environ.items()
         if any(fnmatchcase(name, each) for each in wanted)
     }
+
+
+def environment(
+    name: str | None, *, branch: str | None, base: str | None, keep: str | None
+) -> dict[str, str]:
+    """What Sessions.Create takes beside the name of an environment."""
+    told = {"branch": branch, "base": base, "keep": keep}
+    asked = {key: str(value) for key, value in told.items() if value is not None}
+    if asked and name in (None, "local"):
+        named = ", ".join(f"--{key}" for key in asked)
+        usage(f"{named} goes with --environment worktree: say that too.")
+    return asked

@@ -21,6 +21,12 @@ class OnAsk(StrEnum):
     FAIL = "fail"
 
 
+class KeepWhen(StrEnum):
+    CHANGED = "changed"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
 class IfBusy(StrEnum):
     QUEUE = "queue"
     REJECT = "reject"
@@ -59,7 +65,9 @@ McpConfig = Annotated[
 Url = Annotated[str | None, typer.Option(metavar="URL", help="Attach to a running server.")]
 Auth = Annotated[str | None, typer.Option(metavar="A", help="Login for --url.")]
 Timeout = Annotated[float | None, typer.Option(metavar="S", help="End it after S seconds.")]
-OnAskOption = Annotated[OnAsk, typer.Option(help="Without an answer: wait, deny, or deny and end.")]
+OnAskOption = Annotated[
+    OnAsk, typer.Option(help="Unanswered: wait, deny, or end.", show_default=False)
+]
 Files = Annotated[
     list[Path] | None, typer.Option("--file", "-f", metavar="PATH", help="Attach; repeatable.")
 ]
@@ -80,3 +88,26 @@ Listen = Annotated[
     list[str] | None,
     typer.Option(metavar="ADDR", help="unix:PATH or HOST:PORT (with a token); repeatable."),
 ]
+
+OfSession = Annotated[
+    str | None,
+    typer.Option(
+        "--session", metavar="S", help="Of a session.", autocompletion=completion.sessions
+    ),
+]
+Environment = Annotated[
+    str | None,
+    typer.Option(
+        "--environment",
+        metavar="E",
+        help="Where it runs: local, worktree.",
+        autocompletion=completion.environments,
+    ),
+]
+Branch = Annotated[
+    str | None, typer.Option(metavar="B", help="Worktree: its branch (--base C: from).")
+]
+Base = Annotated[
+    str | None, typer.Option(metavar="C", help="Worktree: commit to start from.", hidden=True)
+]
+Keep = Annotated[KeepWhen | None, typer.Option(help="Worktree: keep it at the end?")]

@@ -160,14 +160,14 @@ def table(
     for row in shown:
         line = ""
         for at, cell in enumerate(row):
-            if at == len(row) - 1:
+            space = " " * (widths[at] - cells(cell))
+            to_right = bool(head) and head[at] in right.split()
+            if at == len(row) - 1 and not to_right:
                 room = width(screen.stream) - cells(line)
                 line += (
                     cell if whole or not screen.is_terminal or "\x1b" in cell else clip(cell, room)
                 )
                 break
-            space = " " * (widths[at] - cells(cell))
-            to_right = bool(head) and head[at] in right.split()
             line += (space + cell if to_right else cell + space) + "  "
         screen.line(line.rstrip())
 

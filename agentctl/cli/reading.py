@@ -11,6 +11,7 @@ import typer
 from agentctl.cli import options
 from agentctl.cli.sessions import app
 from agentctl.cli.state import go
+from agentctl.cli.times import moment
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -34,23 +35,12 @@ class Format(StrEnum):
     MARKDOWN = "markdown"
 
 
-def moment(text: str) -> int:
-    """Unix ms of an ISO 8601 time, local when it names no zone."""
-    try:
-        return int(datetime.fromisoformat(text).timestamp() * 1000)
-    except (ValueError, OverflowError, OSError):
-        raise typer.BadParameter(
-            f"{text!r} is no time: write 2026-02-12T08:00 or 2026-02-12T08:00Z",
-            param_hint="--since",
-        ) from None
-
-
 @app.command()
 def messages(
     session: options.Session,
     role: Annotated[WhoSaid | None, typer.Option(help="Only what these said.")] = None,
     since: Annotated[
-        str, typer.Option(metavar="TIME", help="Only from this ISO 8601 time on.")
+        str, typer.Option(metavar="TIME", help="Only from then on: 7d, 2026-02-12T08:00.")
     ] = "",
     limit: Annotated[
         int, typer.Option(min=0, metavar="N", help="Only the newest N messages; 0 = all.")
@@ -62,7 +52,7 @@ def messages(
     \b
     Examples:
       agentctl session messages 9c4f --limit 10
-      agentctl session messages 9c4f --role user --since 2026-02-12T08:00 --json
+      agentctl session messages 9c4f --role user --since 12h --json
     """
     start = moment(since) if since else None
 

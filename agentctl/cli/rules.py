@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from agentctl.cli import completion, options
+from agentctl.cli.listing import Listing
 from agentctl.cli.state import go
 
 if TYPE_CHECKING:
@@ -21,15 +21,6 @@ if TYPE_CHECKING:
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _WILD = re.compile(r"[*?\[\\]")
-
-
-class Listing(TyperGroup):
-    """Lists when no command is named: `rules` and `rules SESSION` are `rules ls …`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if not args or args[0] not in {*self.commands, *ctx.help_option_names}:
-            args = ["ls", *args]
-        return super().parse_args(ctx, args)
 
 
 app = typer.Typer(cls=Listing, rich_markup_mode=None, help="Standing answers to requests.")

@@ -29,6 +29,10 @@ def run(
     on_ask: options.OnAskOption = options.OnAsk.WAIT,
     url: options.Url = None,
     auth: options.Auth = None,
+    environment: options.Environment = None,
+    branch: options.Branch = None,
+    base: options.Base = None,
+    keep: options.Keep = None,
     as_json: options.Json = False,
 ) -> None:
     """Starts an agent, prompts it, shows what it does, stops it.
@@ -41,6 +45,7 @@ def run(
     login = inputs.attach_auth(url, auth)
     given = inputs.blocks(inputs.read_prompt(prompt), file or [])
     servers = inputs.mcp_servers(mcp_config)
+    place = inputs.environment(environment, branch=branch, base=base, keep=keep)
 
     async def work(client: "AgentCtl") -> int:
         after = (await client.daemon.get_info()).head_cursor
@@ -54,6 +59,8 @@ def run(
             auth=login,
             mcp_servers=servers,
             env=await inputs.caller_env(client, agent),
+            environment=environment,
+            environment_options=place,
             close_when_done=True,
         )
         try:
@@ -170,6 +177,10 @@ def start(
     ] = None,
     url: options.Url = None,
     auth: options.Auth = None,
+    environment: options.Environment = None,
+    branch: options.Branch = None,
+    base: options.Base = None,
+    keep: options.Keep = None,
     as_json: options.Json = False,
 ) -> None:
     """Starts an agent with an open session to prompt.
@@ -181,6 +192,7 @@ def start(
     """
     login = inputs.attach_auth(url, auth)
     servers = inputs.mcp_servers(mcp_config)
+    into = inputs.environment(environment, branch=branch, base=base, keep=keep)
 
     async def work(client: "AgentCtl") -> None:
         from agentctl import v1
@@ -204,6 +216,8 @@ def start(
                 auth=login,
                 mcp_servers=servers,
                 env=env,
+                environment=environment,
+                environment_options=into,
             )
             _print_started(await new_session(client, agent, create), as_json)
             return
@@ -222,6 +236,8 @@ def start(
                 auth=login,
                 mcp_servers=servers,
                 env=env,
+                environment=environment,
+                environment_options=into,
             )
             starting = client.sessions.resume(
                 entry_id=agent, native_session_id=resume, create=wanted, wait_ready=True

@@ -1,6 +1,8 @@
 """Owns `agentctl session`: list, show, resume, fork, close, delete; `reading` has the rest."""
 
-from typing import TYPE_CHECKING, Annotated
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -8,10 +10,19 @@ from agentctl.cli import options
 from agentctl.cli.state import go
 
 if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
     from agentctl import v1
     from agentctl.client import AgentCtl
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Conversations with agents.")
+
+
+class Phase(StrEnum):
+    ACTIVE = "active"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    FAILED = "failed"
 
 
 @app.command("ls")
@@ -19,6 +30,13 @@ def list_(
     everything: Annotated[bool, typer.Option("--all", "-a", help="Closed ones too.")] = False,
     entry: Annotated[str, typer.Option(metavar="ENTRY", help="Of this entry.")] = "",
     project: Annotated[str, typer.Option(metavar="P", help="Of this project.")] = "",
+    phase: Annotated[
+        list[Phase] | None,
+        typer.Option(metavar="P", help="active, paused, completed, failed; repeatable."),
+    ] = None,
+    workspace: Annotated[
+        Path | None, typer.Option("--workspace", "-w", metavar="DIR", help="At work there.")
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Lists sessions, newest first.
@@ -26,8 +44,11 @@ def list_(
     \b
     Examples:
       agentctl session ls
-      agentctl session ls --all --entry gemini --json
+      agentctl session ls --workspace . --phase completed --phase failed
     """
+    # Those that ended are closed: who asks for them wants them shown.
+    everything = everything or bool({Phase.COMPLETED, Phase.FAILED} & set(phase or ()))
+    place = str(workspace.expanduser().resolve()) if workspace else ""
 
     async def work(client: "AgentCtl") -> None:
         from agentctl.cli.ids import short
@@ -38,7 +59,12 @@ def list_(
         found: list[v1.Session] = []
         async for page in pages(
             lambda token: client.sessions.list(
-                open_only=not everything, entry_id=entry, project=project, page_token=token
+                open_only=not everything,
+                entry_id=entry,
+                project=project,
+                phases=[str(each) for each in phase or ()],
+                workspace=place,
+                page_token=token,
             )
         ):
             found += page.sessions
@@ -56,7 +82,7 @@ def list_(
             [
                 short(each.session_id, names) if out().is_terminal else each.session_id,
                 each.entry_id,
-                str(to_dict(each).get("state", "")),
+                _state(to_dict(each)),
                 age(each.updated_at),
                 home(each.workspace),
                 plain(each.name or each.title or NONE),
@@ -70,14 +96,26 @@ def list_(
 
 @app.command()
 def show(session: options.Session, as_json: options.Json = False) -> None:
-    """Shows one session.
+    """Shows one session: where it is, what was done in it, what it used.
 
     \b
     Examples:
       agentctl session show 9c4f
       agentctl session show 9c4f --json
     """
-    _one(session, as_json, "get")
+
+    async def work(client: "AgentCtl") -> None:
+        from agentctl.cli import session_card
+        from agentctl.cli.ids import resolve
+        from agentctl.cli.out import print_message
+
+        found = await client.sessions.get(await resolve(client, "session", session))
+        if as_json:
+            print_message(found)
+        else:
+            session_card.show(found)
+
+    go(work, start=True)
 
 
 @app.command()
@@ -115,30 +153,36 @@ def fork(
 def _one(session: str, as_json: bool, what: str, name: str | None = None) -> None:
     async def work(client: "AgentCtl") -> None:
         from agentctl.cli.ids import resolve
+        from agentctl.cli.out import print_message
 
         identifier = await resolve(client, "session", session)
         match what:
             case "resume":
                 found = await client.sessions.resume(identifier, wait_ready=True)
-            case "fork":
-                found = await client.sessions.fork(identifier, name=name, wait_ready=True)
             case _:
-                found = await client.sessions.get(identifier)
-        _print(found, as_json)
+                found = await client.sessions.fork(identifier, name=name, wait_ready=True)
+        if as_json:
+            print_message(found)
+        else:
+            print_fields(found)
 
     go(work, start=True)
 
 
-def _print(found: "v1.Session", as_json: bool) -> None:
+def _state(data: "dict[str, Any]") -> str:
+    """The state; for one that is closed, how it ended."""
+    state, phase = str(data.get("state", "")), str(data.get("phase", ""))
+    return phase if state == "closed" and phase else state
+
+
+def print_fields(found: "Message") -> None:
+    """Every field that was told, one a line."""
     from datetime import datetime
 
     from agentctl.cli.out import as_json as dumps
-    from agentctl.cli.out import out, plain, print_message, table
+    from agentctl.cli.out import out, plain, table
     from agentctl.rpc.jsonview import to_dict
 
-    if as_json:
-        print_message(found)
-        return
     rows: list[list[str]] = []
     for name, value in to_dict(found).items():
         if value in ("", [], {}, False):
@@ -155,14 +199,17 @@ def close(
     session: options.Session,
     reason: options.Reason = None,
     force: options.Force = False,
+    discard: Annotated[
+        bool, typer.Option("--discard", help="For good: it cannot be taken up again.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Closes a session; its agent ends when this was its last one.
 
     \b
     Examples:
-      agentctl session close 9c4f
       agentctl session close 9c4f --reason "done"
+      agentctl session close 9c4f --discard
     """
 
     async def work(client: "AgentCtl") -> None:
@@ -170,7 +217,9 @@ def close(
         from agentctl.cli.out import out, print_message
 
         identifier = await resolve(client, "session", session)
-        found = await client.sessions.close(identifier, reason=reason, force=force)
+        found = await client.sessions.close(
+            identifier, reason=reason, force=force, save_state=False if discard else None
+        )
         if as_json:
             print_message(found)
         else:

@@ -245,7 +245,7 @@ def test_an_edited_registry_refuses_what_does_not_fit(
         (("session", "export", "ses_00000000000000000000000000"), "SESSION_NOT_FOUND"),
         (("stats", "--entry", "nobody"), "AGENT_NOT_FOUND"),
         (("models", "nobody"), "AGENT_NOT_FOUND"),
-        (("artifacts",), "UNSUPPORTED"),
+        (("artifacts", "show", "art_00000000000000000000000000"), "ARTIFACT_NOT_FOUND"),
     ],
 )
 def test_bad_input_gives_the_reason_of_the_daemon(

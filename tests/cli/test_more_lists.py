@@ -207,26 +207,15 @@ def test_an_entry_is_added_from_a_file(
     assert sent.create_only and json.loads(sent.entry_json)["cmd"] == ["x"]
 
 
-def test_what_comes_later_has_its_tables_already(
-    with_daemon: Cli, daemon: FakeDaemon, quiet_home: Path
-) -> None:
-    artifact = v1.ArtifactSummary(artifact_id="art_1", title="a patch", size=12)
+def test_models_and_statistics_are_tables(with_daemon: Cli, daemon: FakeDaemon) -> None:
     model = v1.ModelOffer(entry_id="demo", model=v1.Model(id="m1"), is_default=True)
     stats = v1.GetStatsResponse(entries=[v1.EntryStats(entry_id="demo", runs=3)])
     daemon.answers |= {
-        "Artifacts/List": lambda request: v1.ListArtifactsResponse(artifacts=[artifact]),
-        "Artifacts/Download": lambda request: v1.ArtifactChunk(data=b"+x\n"),
         "Models/List": lambda request: v1.ListModelsResponse(models=[model]),
         "Stats/Get": lambda request: stats,
-        "Tools/List": lambda request: v1.ListToolsResponse(tools=[v1.Tool(name="grep")]),
     }
-    assert "a patch" in with_daemon("artifacts", "--session", SESSION, "--run", RUN).out
-    target = quiet_home / "x.patch"
-    assert with_daemon("artifacts", "art_1", "--output", str(target)).code == 0
-    assert target.read_text() == "+x\n"
     assert "demo   m1     default" in with_daemon("models", "demo").out
     assert "demo" in with_daemon("stats", "--entry", "demo").out
-    assert "grep" in with_daemon("tools", SESSION).out
 
 
 def test_auth_lists_logins_and_uses_one(with_daemon: Cli, daemon: FakeDaemon) -> None:

@@ -105,6 +105,7 @@ async def test_what_a_rule_guards(
     tmp_path: Path, fields: dict[str, Any], guarded: set[ToolKind]
 ) -> None:
     async with house(tmp_path) as home:
-        rules = own_rules([Rule("", **{"decision": Policy.DENY, **fields})], 0)
+        told: dict[str, Any] = {"decision": Policy.DENY, **fields}
+        rules = own_rules([Rule("", **told)], 0)
         session = await home.start(rules=tuple(rules))
         assert set(home.session(session).spec().guarded) == guarded
