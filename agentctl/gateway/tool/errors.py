@@ -83,6 +83,14 @@ def invalid(message: str, *parameters: str, **details: Any) -> ToolError:
     return ToolError("INVALID_PARAMETERS", message, {"parameters": named, **details})
 
 
+def away(error: AgentctlError) -> str:
+    """What is said of a daemon that does not answer, without what gRPC says of a socket."""
+    address = error.metadata.get("address", "")
+    if not address:
+        return error.message
+    return f"No daemon answers at {address}: start one with `agentctl up`."
+
+
 def refusal(error: AgentctlError, *, connecting: bool = False) -> ToolError:
     """The tool's word for an error of ours; `details.reason` keeps our own where it differs."""
     code = CODES.get(error.reason, "SERVER_ERROR")

@@ -197,7 +197,15 @@ class Instances:
             if error.code != "ECONNREFUSED" or self._start is None or client.address != self._local:
                 raise
         await self._start()
-        return await probe.daemon(client, timeout_s)
+        deadline = anyio.current_time() + RECONNECT_S
+        while True:
+            # It serves now; the channel may still rest from its first try.
+            try:
+                return await probe.daemon(client, timeout_s)
+            except ToolError as error:
+                if error.code != "ECONNREFUSED" or anyio.current_time() >= deadline:
+                    raise
+            await anyio.sleep(LOOK_S)
 
     # Finding
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from agentctl.client import AgentCtl, Unreachable
 from agentctl.core.errors import AgentctlError
-from agentctl.gateway.tool.errors import ToolError, invalid, refusal
+from agentctl.gateway.tool.errors import ToolError, away, invalid, refusal
 
 if TYPE_CHECKING:
     import httpx
@@ -45,7 +45,7 @@ async def daemon(client: AgentCtl, timeout_s: float) -> Found:
     try:
         info = await client.daemon.get_info(timeout_s=timeout_s)
     except Unreachable as error:
-        raise ToolError("ECONNREFUSED", error.message, {"url": client.address}) from error
+        raise ToolError("ECONNREFUSED", away(error), {"url": client.address}) from error
     except AgentctlError as error:
         if error.reason == "TIMEOUT":
             raise _timeout(client.address, timeout_s) from error

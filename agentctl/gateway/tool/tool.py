@@ -21,7 +21,7 @@ from agentctl.gateway.tool import config as config_file
 from agentctl.gateway.tool import reports, sessions, talk
 from agentctl.gateway.tool.actions import Call, read
 from agentctl.gateway.tool.config import ToolConfig
-from agentctl.gateway.tool.errors import ToolError, refusal
+from agentctl.gateway.tool.errors import ToolError, away, refusal
 from agentctl.gateway.tool.feed import Feed
 from agentctl.gateway.tool.house import Ask, Attach, House
 from agentctl.gateway.tool.instances import Instances
@@ -230,4 +230,4 @@ class OpenCodeTool:
 
 
 def _lost(error: Unreachable) -> ToolError:
-    return ToolError("INSTANCE_NOT_CONNECTED", error.message, {"cause": "ECONNREFUSED"})
+    return ToolError("INSTANCE_NOT_CONNECTED", away(error), {"cause": "ECONNREFUSED"})
