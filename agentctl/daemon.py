@@ -34,12 +34,17 @@ from agentctl.process.sweep import sweep_async
 from agentctl.rpc.convert import FrameEncoder, decode_block, strip_raw
 from agentctl.rpc.ports import DaemonFacts
 from agentctl.rpc.server import Server
+from agentctl.session.artifacts import ArtifactRule, Artifacts
 from agentctl.session.base import ManagerDeps
 from agentctl.session.ending import Limits
 from agentctl.session.hub import Hub
 from agentctl.session.manager import Manager
 from agentctl.session.ports import Prepared
 from agentctl.transport.recorder import Recorder
+from agentctl.workspace.git import Git
+from agentctl.workspace.providers import GROUP, Context, EnvironmentProvider, Environments, checked
+from agentctl.workspace.snapshot import Snapshots
+from agentctl.workspace.worktree import Worktrees
 from agentctl_registry.catalog import Catalog
 from agentctl_registry.discovery import Discovery
 from agentctl_registry.launch import ATTACHABLE, build_launch
@@ -163,6 +168,24 @@ def _limits(settings: Settings) -> Limits:
     )
 
 
+def _artifact_rule(settings: Settings) -> ArtifactRule:
+    return ArtifactRule(
+        age_ms=int(settings.artifact_days * 86_400_000), size=settings.artifact_bytes
+    )
+
+
+def _environments(data_dir: Path, git: Git) -> Environments:
+    """Ours, and those of installed packages; one that cannot be loaded is left out and logged."""
+    providers: list[EnvironmentProvider] = [Worktrees(data_dir, git)]
+    for point in entry_points(group=GROUP):
+        try:
+            providers.append(checked(point.load()(Context(data_dir, git))))
+        except Exception:
+            # A provider is foreign code; its defect must not stop the daemon.
+            logger.exception("the environment %s cannot be used", point.name)
+    return Environments(providers)
+
+
 @asynccontextmanager
 async def running(
     settings: Settings, *, given: Mapping[str, ProtocolAdapter] | None = None
@@ -193,6 +216,9 @@ async def running(
             catalog = await anyio.to_thread.run_sync(
                 lambda: Catalog.load(user=settings.user_registry, project=settings.registry)
             )
+            git = Git()
+            snapshots = Snapshots(data_dir, git)
+            await snapshots.clean()
             adapters = Adapters(given)
             entries = RegistryEntries(catalog, adapters, data_dir, dict(os.environ))
             deps = ManagerDeps(
@@ -210,6 +236,10 @@ async def running(
                 idle_agent_s=settings.idle_agent_seconds,
                 expose_reasoning=settings.expose_reasoning,
                 keep_raw=settings.journal_raw,
+                artifacts=Artifacts(data_dir / "blobs", journal, _artifact_rule(settings)),
+                snapshots=snapshots,
+                git=git,
+                environments=_environments(data_dir, git),
             )
             async with Manager(deps) as manager, anyio.create_task_group() as group:
                 group.start_soon(catalog.watch)
@@ -227,6 +257,7 @@ async def running(
                 async with server:
                     yield server.addresses
                 group.cancel_scope.cancel()
+            await snapshots.close()
 
 
 async def serve(settings: Settings, *, ready: Callable[[list[str]], None]) -> None:

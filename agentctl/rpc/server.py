@@ -28,6 +28,7 @@ from agentctl.rpc.services.agents import AgentsService
 from agentctl.rpc.services.approvals import ApprovalsService, QuestionsService
 from agentctl.rpc.services.artifacts import ArtifactsService
 from agentctl.rpc.services.daemon import DaemonService
+from agentctl.rpc.services.environments import EnvironmentsService
 from agentctl.rpc.services.events import EventsService
 from agentctl.rpc.services.models import ModelsService
 from agentctl.rpc.services.registry import RegistryService
@@ -97,6 +98,7 @@ class Server:
             "Registry": RegistryService(catalog, discover, self._calls),
             "Models": ModelsService(manager, hub, catalog, discover),
             "Tools": ToolsService(manager, hub),
+            "Environments": EnvironmentsService(manager),
             "Stats": StatsService(manager, hub, catalog, facts.settings.data_dir),
         }
         self._services["Daemon"] = DaemonService(

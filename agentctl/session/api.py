@@ -18,6 +18,7 @@ from agentctl.session.records import (
     Counts,
     CreateRun,
     CreateSession,
+    EnvironmentInfo,
     QuestionRecord,
     Respond,
     RunCreated,
@@ -195,6 +196,12 @@ class ArtifactsApi(Protocol):
         ...
 
 
+class EnvironmentsApi(Protocol):
+    def list_environments(self) -> list[EnvironmentInfo]: ...
+
+    def get_environment(self, name: str) -> EnvironmentInfo: ...
+
+
 class ToolsApi(Protocol):
     async def session_tools(self, session_id: str) -> ToolsTold:
         """What its agent offers and what asks first; starts nothing."""
@@ -209,6 +216,7 @@ class ManagerApi(
     RulesApi,
     AgentsApi,
     ArtifactsApi,
+    EnvironmentsApi,
     ToolsApi,
     Protocol,
 ):

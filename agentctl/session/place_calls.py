@@ -6,7 +6,6 @@ It refuses to know how an environment works (`agentctl.workspace`).
 import dataclasses
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -14,7 +13,7 @@ import anyio
 from agentctl.core.errors import AgentctlError, Invalid, NotFound
 from agentctl.core.spec import SessionSpec
 from agentctl.session.placing import leave
-from agentctl.session.records import SessionRecord
+from agentctl.session.records import EnvironmentInfo, SessionRecord
 from agentctl.session.session_reads import SessionReads
 from agentctl.workspace.providers import Place
 
@@ -22,18 +21,6 @@ logger = logging.getLogger(__name__)
 
 # The environment that is the given directory itself: nothing is made, found or left.
 LOCAL = "local"
-
-
-@dataclass(frozen=True, slots=True)
-class EnvironmentInfo:
-    """An environment as Environments.List shows it. `sessions` counts open ones."""
-
-    name: str
-    available: bool
-    detail: str
-    capabilities: Sequence[str]
-    options: Sequence[tuple[str, str]]
-    sessions: int
 
 
 class PlaceCalls(SessionReads):
@@ -49,8 +36,8 @@ class PlaceCalls(SessionReads):
             name=name,
             available=provider.available,
             detail=provider.detail,
-            capabilities=sorted(provider.capabilities),
-            options=list(provider.options.items()),
+            capabilities=tuple(sorted(provider.capabilities)),
+            options=dict(provider.options),
             sessions=sum(s.record.spec.environment == name for s in self.sessions.values()),
         )
 

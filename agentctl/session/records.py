@@ -22,6 +22,7 @@ from agentctl.core.words import (
     RunState,
     SessionPhase,
     SessionState,
+    ToolKind,
 )
 from agentctl.workspace.providers import Place
 
@@ -87,6 +88,19 @@ class SessionRecord:
 
 
 @dataclass(slots=True)
+class SeenTool:
+    """A tool that has not ended. Of a long `output` only the end is kept: `whole` is False then."""
+
+    kind: ToolKind
+    run_id: str | None = None
+    command: str = ""
+    paths: list[str] = field(default_factory=list[str])
+    output: list[str] = field(default_factory=list[str])
+    size: int = 0
+    whole: bool = True
+
+
+@dataclass(slots=True)
 class SeenRecord:
     """What the progress of a session is continued from: as it was at one place of the journal.
 
@@ -106,6 +120,8 @@ class SeenRecord:
     waiting: dict[str, str] = field(default_factory=dict[str, str])
     said: set[str] = field(default_factory=set[str])
     speaking: str = ""
+    tools: dict[str, SeenTool] = field(default_factory=dict[str, SeenTool])
+    """Those that go on, by the agent's id."""
     open: bool = True
     """Whether the session was."""
 
@@ -330,6 +346,18 @@ class SessionFilter:
     native_session_id: str = ""
     labels: tuple[tuple[str, str], ...] = ()
     include_closed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentInfo:
+    """An environment as Environments.List shows it. `sessions` counts open ones."""
+
+    name: str
+    available: bool
+    detail: str
+    capabilities: tuple[str, ...]
+    options: dict[str, str]
+    sessions: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -228,6 +228,16 @@ class Environments:
                 )
 
 
+def checked(provider: EnvironmentProvider) -> EnvironmentProvider:
+    """Raises Invalid for a provider that claims what no environment is known to do."""
+    if unknown := provider.capabilities - CAPABILITIES:
+        raise Invalid(
+            f'the environment "{provider.id}" claims {", ".join(sorted(unknown))}. Capabilities '
+            f"are: {', '.join(sorted(CAPABILITIES))}."
+        )
+    return provider
+
+
 Factory = Callable[[Context], EnvironmentProvider]
 """What an entry point of the group names."""
 
