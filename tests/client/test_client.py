@@ -101,11 +101,10 @@ def test_importing_the_client_keeps_grpc_from_hooking_forks() -> None:
 
 
 CALLS: dict[str, Callable[[AgentCtl], Awaitable[Any]]] = {
-    "artifacts.list": lambda c: c.artifacts.list(kinds=["diff"]),
-    "artifacts.get": lambda c: c.artifacts.get("art_1"),
-    "tools.list": lambda c: c.tools.list("ses_1"),
-    "environments.list": lambda c: c.environments.list(),
-    "environments.status": lambda c: c.environments.status("local"),
+    "tools.invoke": lambda c: c.tools.invoke("ses_1", "bash", b"{}", idempotency_key="k"),
+    "environments.create": lambda c: c.environments.create("local"),
+    "environments.delete": lambda c: c.environments.delete("local"),
+    "tasks.list": lambda c: c.tasks.list(),
     "tasks.get": lambda c: c.tasks.get("t"),
     "tasks.cancel": lambda c: c.tasks.cancel("t"),
     "tasks.events": lambda c: anext(aiter(c.tasks.events("t"))),
