@@ -90,7 +90,8 @@ def cleaned(text: str, redact: Callable[[str], str]) -> tuple[bytes, bool]:
 def mime_of(path: str, data: bytes) -> str:
     """The media type by the name, else text or not."""
     ending = os.path.splitext(path)[1].lower()  # noqa: PTH122  (a name, no path of this system)
-    told = _OWN_TYPES.get(ending) or mimetypes.guess_type(path, strict=False)[0]
+    # The names that Python brings along: guess_type() would read files of the system first.
+    told = _OWN_TYPES.get(ending) or mimetypes.types_map.get(ending)
     if told is not None:
         return told
     start = data[:4096]
