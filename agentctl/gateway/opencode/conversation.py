@@ -1,0 +1,293 @@
+"""Owns a session as OpenCode shows it: its turns, its plan, what it has asked, whether it is busy. Pure.
+
+It is fed with every event of the session in journal order; one that it has had is passed over.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, cast
+
+from agentctl.gateway.opencode import asks, ids
+from agentctl.gateway.opencode.message import Facts, Said
+from agentctl.gateway.opencode.turn import Turn
+from agentctl.gateway.opencode.words import Json
+
+INFO = "info"
+"""Stands in a session event where the session's own record is to be filled in."""
+
+_MADE = frozenset({"created", "forked"})
+
+
+class Conversation:
+    """One session.
+
+    Args:
+        facts: What its messages tell of it.
+        names: The message ids that clients chose, by run.
+    """
+
+    def __init__(self, facts: Facts, names: Mapping[str, str]) -> None:
+        self.facts = facts
+        self.turns: dict[str, Turn] = {}
+        self.open: set[str] = set()
+        self.todos: list[Json] = []
+        self.options: Json = {}
+        self.copied: list[Json] = []
+        self.permissions: dict[str, Json] = {}
+        self.questions: dict[str, Json] = {}
+        self.forms: dict[str, asks.Form] = {}
+        self.models: dict[str, str] = {}
+        self.seq = 0
+        self.whole = False
+        self.announced = False
+        self.retry: Json | None = None
+        self._names = names
+        self._offered: dict[str, Json] = {}
+        self._busy = False
+
+    @property
+    def status(self) -> Json:
+        if self.retry is not None:
+            return self.retry
+        return {"type": "busy" if self.open else "idle"}
+
+    def under_way(self, runs: Iterable[str]) -> None:
+        """Runs that began before this was made."""
+        self.open |= {*runs}
+
+    def turn_of(self, message_id: str) -> Turn | None:
+        return next((t for t in self.turns.values() if t.message(message_id)), None)
+
+    def messages(self, hidden: Iterable[str] = ()) -> Iterator[Json]:
+        """All messages in their order, those of `hidden` runs left out."""
+        yield from self.copied
+        gone = frozenset(hidden)
+        for turn in self.turns.values():
+            if turn.run_id not in gone:
+                for message in turn.messages:
+                    yield message.view(self.facts)
+
+    def diffs(self) -> list[Json]:
+        """What changed in the files, by all turns together."""
+        out: dict[str, Json] = {}
+        for turn in self.turns.values():
+            for path, diff in turn.diffs.items():
+                known = out.get(path)
+                if known is None:
+                    out[path] = dict(diff)
+                    continue
+                known["patch"] = "\n".join(p for p in (known["patch"], diff["patch"]) if p)
+                known["additions"] += diff["additions"]
+                known["deletions"] += diff["deletions"]
+                if diff["status"] != "modified":
+                    known["status"] = diff["status"]
+        return [*out.values()]
+
+    def feed(self, event: Json) -> list[Said]:
+        seq = int(event.get("seq") or 0)
+        if seq and seq <= self.seq:
+            return []
+        self.seq = max(self.seq, seq)
+        data: Json = event["data"]
+        match event["type"]:
+            case "session_status":
+                return self._session(data)
+            case "session_options":
+                self.options |= data
+                if data.get("model"):
+                    self.facts.model = str(data["model"])
+                if data.get("mode"):
+                    self.facts.mode = str(data["mode"])
+                return []
+            case "plan" if not event.get("parent_tool_call_id"):
+                return self._plan(data)
+            case "permission_request" | "permission_resolved":
+                return self._ahead(event) + self._permission(event["type"], data, event)
+            case "question_request" | "question_resolved":
+                return self._ahead(event) + self._question(event["type"], data, event)
+            case "rate_limit":
+                return self._ahead(event) + self._limited(data, int(event["ts"]))
+            case "error":
+                return self._ahead(event) + self._error(data)
+            case "git" if data.get("branch"):
+                return [Said("vcs.branch.updated", {"branch": data["branch"]})]
+            case _:
+                return self._of_turn(event)
+
+    def recall(self, event: Json) -> None:
+        """An event of a turn from before this was made; nobody is told."""
+        self._of_turn(event)
+
+    def flush(self) -> list[Said]:
+        return [said for turn in self.turns.values() for said in turn.flush()]
+
+    def state(self) -> Iterator[Said]:
+        """What a client must know that was away: the last turn, what waits, whether it works."""
+        if self.turns:
+            last = self.turns[max(self.turns)]
+            yield from last.state()
+        for asked in self.permissions.values():
+            yield Said("permission.asked", asked)
+        for asked in self.questions.values():
+            yield Said("question.asked", asked)
+        yield self._status()
+
+    # Turns
+
+    def _of_turn(self, event: Json) -> list[Said]:
+        run_id = str(event.get("run_id") or event.get("after_run_id") or "")
+        if not run_id:
+            return []
+        turn = self.turns.get(run_id)
+        if turn is None:
+            model = self.models.get(run_id, "")
+            turn = Turn(run_id, self.facts, self._names.get(run_id, ""), model)
+            self.turns[run_id] = turn
+        out: list[Said] = []
+        kind = event["type"]
+        if kind == "run_status" and not turn.done:
+            self.open.add(run_id)
+        out += turn.feed(event)
+        if run_id in self.open and kind != "complete" and not self._busy:
+            self._busy = True
+            out.append(self._status())
+        elif self.retry is not None and kind != "complete" and event.get("run_id"):
+            self.retry = None
+            out.append(self._status())
+        if kind == "complete":
+            out += self._ended(run_id)
+        return out
+
+    def _ended(self, run_id: str) -> list[Said]:
+        self.open.discard(run_id)
+        self.retry = None
+        out = [self._updated()]
+        if not self.open:
+            self._busy = False
+            out += [self._status(), Said("session.idle", {"sessionID": self.facts.id})]
+        return out
+
+    def _ahead(self, event: Json) -> list[Said]:
+        """What the turn has collected goes before what is told at once."""
+        turn = self.turns.get(str(event.get("run_id") or ""))
+        return turn.flush() if turn is not None else []
+
+    def _status(self) -> Said:
+        return Said("session.status", {"sessionID": self.facts.id, "status": self.status})
+
+    def _updated(self, kind: str = "session.updated") -> Said:
+        return Said(kind, {"sessionID": self.facts.id, INFO: None})
+
+    def _session(self, data: Json) -> list[Said]:
+        if data.get("model"):
+            self.facts.model = str(data["model"])
+        if data.get("mode"):
+            self.facts.mode = str(data["mode"])
+        match data.get("status"):
+            case "starting" if not self.announced:
+                self.announced = True
+                return [self._updated("session.created"), self._updated()]
+            case "compacted":
+                told = {"sessionID": self.facts.id}
+                return [Said("session.compacted", told), self._updated()]
+            case status if status in _MADE or status in ("closed", "updated", "resumed"):
+                return [self._updated()]
+            case "failed" if data.get("reason"):
+                error = {"name": "UnknownError", "data": {"message": data["reason"]}}
+                told = {"sessionID": self.facts.id, "error": error}
+                return [Said("session.error", told), self._updated()]
+            case _:
+                return []
+
+    def _plan(self, data: Json) -> list[Said]:
+        entries: list[Json] = data.get("entries") or []
+        self.todos = [
+            {
+                "id": str(number),
+                "content": str(each.get("content") or ""),
+                "status": str(each.get("status") or "pending"),
+                "priority": str(each.get("priority") or "medium"),
+            }
+            for number, each in enumerate(entries, 1)
+        ]
+        return [Said("todo.updated", {"sessionID": self.facts.id, "todos": self.todos})]
+
+    # Requests
+
+    def _place(self, data: Json, event: Json) -> Json | None:
+        turn = self.turns.get(str(event.get("run_id") or ""))
+        call = str(data.get("tool_call_id") or "")
+        return turn.place_of(call) if turn is not None and call else None
+
+    def _permission(self, kind: str, data: Json, event: Json) -> list[Said]:
+        own = ids.permission(str(data["approval_id"]))
+        if kind == "permission_request":
+            asked = asks.permission(data, self.facts.id, self._place(data, event))
+            self.permissions[own] = asked
+            options: list[Json] = data.get("options") or []
+            self._offered[own] = {str(o["option_id"]): o.get("kind") for o in options}
+            return [Said("permission.asked", asked)]
+        self.permissions.pop(own, None)
+        reply = asks.replied(data, self._offered.pop(own, {}))
+        told = {"sessionID": self.facts.id, "requestID": own, "reply": reply}
+        return [Said("permission.replied", told)]
+
+    def _question(self, kind: str, data: Json, event: Json) -> list[Said]:
+        own = ids.question(str(data["question_id"]))
+        told: Json = {"sessionID": self.facts.id, "requestID": own}
+        if kind == "question_request":
+            asked = asks.question(data, self.facts.id, self._place(data, event))
+            self.questions[own], self.forms[own] = asked, asks.form(data)
+            return [Said("question.asked", asked)]
+        self.questions.pop(own, None)
+        self.forms.pop(own, None)
+        if data.get("outcome") != "answered":
+            return [Said("question.rejected", told)]
+        rows: list[Json] = data.get("answers") or []
+        answers: list[Any] = [[str(v) for v in row.get("values") or ()] for row in rows]
+        content = data.get("content")
+        if not answers and isinstance(content, dict):
+            given: Json = cast(Json, content)
+            answers = [_texts(value) for value in given.values()]
+        return [Said("question.replied", {**told, "answers": answers})]
+
+    def _limited(self, data: Json, ts: int) -> list[Said]:
+        after = data.get("next_try_at") or data.get("resets_at") or ts
+        self.retry = {
+            "type": "retry",
+            "attempt": int(data.get("attempt") or 1),
+            "message": str(data.get("message") or "The model's limit is reached."),
+            "next": int(after),
+        }
+        return [self._status()] if self.open else []
+
+    def _error(self, data: Json) -> list[Said]:
+        """Only what ends a run is an error to clients, and its end tells it; the rest is a notice."""
+        if not data.get("recoverable"):
+            return []
+        told = {"title": "Warning", "message": str(data.get("message") or ""), "variant": "warning"}
+        return [Said("tui.toast.show", told)]
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, list):
+        return [str(each) for each in cast("list[Any]", value)]
+    return [str(value)]
+
+
+def copies(messages: Iterable[Json], facts: Facts, before: int) -> list[Json]:
+    """The messages of one session as a fork made at `before` (Unix ms) has them."""
+    out: list[Json] = []
+    for row in messages:
+        info, parts = row["info"], cast("list[Json]", row["parts"])
+        if info["time"]["created"] > before:
+            continue
+        own = ids.copied(info["id"], facts.id)
+        copy = {**info, "id": own, "sessionID": facts.id}
+        if info.get("parentID"):
+            copy["parentID"] = ids.copied(info["parentID"], facts.id)
+        told = [
+            {**p, "id": ids.copied(p["id"], facts.id), "sessionID": facts.id, "messageID": own}
+            for p in parts
+        ]
+        out.append({"info": copy, "parts": told})
+    return out
