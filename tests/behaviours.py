@@ -3,7 +3,8 @@
 A test names its rows with `@pytest.mark.proves("T1")`. `tests/test_behaviours.py` fails on a row
 without a test and on a mark without a row. P processes, T turns, M messages and tools, A approvals
 and questions, S sessions and streams, E the event model, R the registry, C the command line, W the
-workspace and its repository, KG what a user of Gemini CLI checks first, F facts of sessions and runs.
+workspace and its repository, KG what a user of Gemini CLI checks first, F facts of sessions and runs,
+TL the tool gateway.
 """
 
 BEHAVIOURS: dict[str, str] = {
@@ -124,4 +125,15 @@ BEHAVIOURS: dict[str, str] = {
     "F7": "Each field that the tool's contract promises is told by an RPC.",
     "F8": "Whatever the step at which a daemon dies, nothing is lost, doubled or reordered.",
     "F9": "An export of a session that runs is exactly what the journal had at one place.",
+    "TL1": "The tool's twelve actions take and give exactly their published fields and defaults.",
+    "TL2": "What is wrong with a request to the tool is refused by name, and nothing is done.",
+    "TL3": "Each reason is one published code; connect tells refused, silent and unwelcome apart.",
+    "TL4": "The tool's eight events have exactly their published fields.",
+    "TL5": "A reader of the tool's events who comes back misses none and hears none twice.",
+    "TL6": "gateway.yaml is read as published: each switch works, a wrong field is named with its file.",
+    "TL7": "Over HTTP nobody comes in without the token, from a foreign page or by a foreign name.",
+    "TL8": "A slow reader of the tool's events costs nobody anything and is told to come back.",
+    "TL9": "An MCP client lists and calls the tool by stdio and HTTP, and hears events where it asks.",
+    "TL10": "The tool works on several daemons and OpenCode URLs at once, each session with its own.",
+    "TL11": "A lost connection of the tool is made again; what was connected outlives the process.",
 }

@@ -99,7 +99,9 @@ class Gathering:
             return False
         run_id = self._session.ledger.turns.run_of(draft.turn) or ""
         run, keeping = self._runs.get(run_id), self._keeping
-        if run is None or keeping is None or not (run.wanted or keeping.working):
+        if run is None or run.collecting or keeping is None:
+            return False
+        if not (run.wanted or keeping.working):
             return False
         self._session.ledger.ends[run_id] = writes.now
         self.held, run.ended = [draft], True

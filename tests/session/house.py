@@ -35,6 +35,7 @@ from agentctl.core.words import (
 from agentctl.journal.select import Selection
 from agentctl.journal.store import Doc, Journal, Page, Where
 from agentctl.rpc.convert import FrameEncoder, decode_block
+from agentctl.session.artifacts import ArtifactRule, Artifacts
 from agentctl.session.base import ManagerDeps
 from agentctl.session.ending import Limits
 from agentctl.session.manager import Manager
@@ -116,6 +117,7 @@ class FakeEntries:
     entries: dict[str, Entry]
     fails: Exception | None = None
     carries: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
 
     def get(self, entry_id: str) -> Entry:
         entry = self.entries.get(entry_id)
@@ -128,7 +130,7 @@ class FakeEntries:
     def prepare(self, entry: Entry, spec: SessionSpec, *, policy: Policy, rules: bool) -> Prepared:
         if self.fails is not None:
             raise self.fails
-        return Prepared(("fake", entry.id), dict(spec.env), spec.workspace)
+        return Prepared(("fake", entry.id), dict(spec.env), spec.workspace, self.secrets)
 
     def attached(self, entry: Entry, spec: SessionSpec) -> Entry:
         return entry
@@ -247,9 +249,17 @@ ENTRIES = {
 
 @asynccontextmanager
 async def house(
-    path: Path, *, limits: Limits = FAST, protocol: FakeProtocol | None = None, **deps: Any
+    path: Path,
+    *,
+    limits: Limits = FAST,
+    protocol: FakeProtocol | None = None,
+    keep: ArtifactRule | None = None,
+    **deps: Any,
 ) -> AsyncGenerator[House]:
-    """The manager on the journal in `path`; entering again is a restart of the daemon."""
+    """The manager on the journal in `path`; entering again is a restart of the daemon.
+
+    With `keep` it keeps artifacts, by that rule.
+    """
     protocol = protocol or FakeProtocol()
     entries = FakeEntries(protocol, dict(ENTRIES))
     with anyio.fail_after(TEST_S):
@@ -258,7 +268,8 @@ async def house(
             made = ManagerDeps(
                 journal=spy,
                 entries=entries,
-                redactor=lambda secrets: str,
+                redactor=deps.pop("redactor", lambda secrets: str),
+                artifacts=None if keep is None else Artifacts(path / "blobs", spy, keep),
                 decode=decode_block,
                 limits=limits,
                 **deps,
@@ -293,6 +304,8 @@ def check_promises(events: Sequence[Event], *, crashed: bool = False) -> None:
                 resolved.append(made)
             case ToolCall(tool_call_id=tool) if run is not None:
                 tools.setdefault(run, set()).add(tool)
+            case ToolUpdate(tool_call_id=tool, background=True) if run is not None:
+                tools.setdefault(run, set()).discard(tool)
             case ToolUpdate(tool_call_id=tool, status=status) if run and status in FINAL_TOOL:
                 tools.setdefault(run, set()).discard(tool)
             case _:
