@@ -154,7 +154,7 @@ class Feed:
         info = await client.daemon.get_info()
         place = self._places.pop(info.journal_id, None)
         if place is not None:
-            return Track(info.journal_id, place.told), f"{info.journal_id}:{place.base}"
+            return Track(info.journal_id, place.told, place.rows), f"{info.journal_id}:{place.base}"
         if self._places:
             # Of a journal that is no more: the daemon says what is missing.
             foreign = self._places.pop(next(iter(self._places)))

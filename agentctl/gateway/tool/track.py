@@ -1,13 +1,14 @@
 """Owns how far a stream of the tool's events was told, so that a reader who comes back misses nothing.
 
-Pure. An `agent.*` event is made of several of ours (a text of its chunks, a command of its card), so
-a place has two parts: up to where events were told, and from where they must be read again to tell
-what follows. It refuses to know where events come from.
+Pure. An `agent.*` event is made of several of ours (a text of its chunks, a command of its card), and
+one of ours may make several, so a place has three parts: up to which event all was told, how much of
+the next one, and from where to read again to tell what follows. It refuses to know where events come
+from.
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agentctl.client.views import ToolView
@@ -26,20 +27,22 @@ TYPES = (
 
 NOW = "now"
 
-_PLACE = re.compile(r"([0-9A-Za-z]+):(\d{1,18})(?:~(\d{1,18}))?")
+_PLACE = re.compile(r"([0-9A-Za-z]+):(\d{1,18})(?:\+(\d{1,9}))?(?:~(\d{1,18}))?")
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place in one journal: told up to `told`, to be read again from `base`."""
+    """A place in one journal: told up to `told` and `rows` of what comes next; read from `base`."""
 
     journal: str
     told: int
     base: int
+    rows: int = 0
 
     def __str__(self) -> str:
+        rows = f"+{self.rows}" if self.rows else ""
         behind = f"~{self.base}" if self.base < self.told else ""
-        return f"{self.journal}:{self.told}{behind}"
+        return f"{self.journal}:{self.told}{rows}{behind}"
 
 
 def places(cursor: str) -> dict[str, Place]:
@@ -53,10 +56,11 @@ def places(cursor: str) -> dict[str, Place]:
         match = _PLACE.fullmatch(part)
         if match is None:
             raise _malformed(cursor)
-        journal, told, base = match[1], int(match[2]), int(match[3] or match[2])
+        told = int(match[2])
+        base = told if match[4] is None else int(match[4])
         if base > told:
             raise _malformed(cursor)
-        found[journal] = Place(journal, told, base)
+        found[match[1]] = Place(match[1], told, base, int(match[3] or 0))
     return found
 
 
@@ -69,11 +73,12 @@ def joined(parts: Mapping[str, Place]) -> str:
 
 
 class Track:
-    """Turns events of one journal into the tool's, each once. `told`: up to there they are known."""
+    """Turns events of one journal into the tool's, each once, from a place on."""
 
-    def __init__(self, journal: str, told: int) -> None:
+    def __init__(self, journal: str, told: int, rows: int = 0) -> None:
         self._journal = journal
         self._told = told
+        self._rows = rows
         self._view = ToolView()
         self._since: dict[str, int] = {}
         self._runs: dict[str, set[str]] = {}
@@ -97,8 +102,11 @@ class Track:
         if seq <= self._told:
             return []
         self._told = seq
-        last = len(rows) - 1
-        return [(row, self.place if n == last else before) for n, row in enumerate(rows)]
+        if not rows:
+            return []
+        known, self._rows = self._rows, 0
+        behind = [replace(before, rows=n) for n in range(1, len(rows))]
+        return [*zip(rows, [*behind, self.place], strict=True)][known:]
 
     def _note(self, session: str, event: Json) -> None:
         run = event.get("run_id")
