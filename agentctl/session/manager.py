@@ -33,7 +33,7 @@ from agentctl.session.approval_calls import ApprovalCalls
 from agentctl.session.artifact_calls import ArtifactCalls
 from agentctl.session.base import logger
 from agentctl.session.history_calls import HistoryCalls
-from agentctl.session.recall import recall
+from agentctl.session.recall import fill_in, recall
 from agentctl.session.records import ApprovalRecord, QuestionRecord, RunRecord, SessionRecord
 from agentctl.session.rule_calls import RuleCalls
 from agentctl.session.session import Session
@@ -67,6 +67,7 @@ class Manager(
             await group.__aexit__(None, None, None)
             raise
         self.background(self._count_closed)
+        self.background(self._fill_in)
         self.background(self.recover_places)
         if self.deps.artifacts is not None:
             self.background(self.deps.artifacts.run)
@@ -76,6 +77,9 @@ class Manager(
         """How many sessions are kept beside the open ones."""
         but = list(self.sessions)
         self.closed_sessions += await self.deps.journal.count_briefed("session", (), but=but)
+
+    async def _fill_in(self) -> None:
+        await fill_in(self.deps.journal, self.deps.decode, self.sessions)
 
     async def __aexit__(
         self,

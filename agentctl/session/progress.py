@@ -8,7 +8,6 @@ TallyRecord. It refuses to know when these are stored and where events come from
 import dataclasses
 import os.path
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from agentctl.core.events import (
@@ -36,7 +35,7 @@ from agentctl.core.words import (
     ToolKind,
     ToolStatus,
 )
-from agentctl.session.records import SeenRecord, SessionRecord, TallyRecord
+from agentctl.session.records import SeenRecord, SeenTool, SessionRecord, TallyRecord
 from agentctl.session.testruns import recognise
 
 TEXT_BYTES = 4096
@@ -92,26 +91,6 @@ def add_usage(total: Usage | None, told: Usage | None) -> Usage | None:
     return summed
 
 
-@dataclass(slots=True)
-class _Tool:
-    """A tool that has not ended, or the command that ended last."""
-
-    kind: ToolKind
-    command: str
-    paths: list[str]
-    tally: TallyRecord | None
-    output: list[str] = field(default_factory=list[str])
-    size: int = 0
-    whole: bool = True
-
-    def say(self, text: str) -> None:
-        self.output.append(text)
-        self.size += len(text)
-        if self.size > 2 * OUTPUT_CHARS:
-            self.output = ["".join(self.output)[-OUTPUT_CHARS:]]
-            self.size, self.whole = OUTPUT_CHARS, False
-
-
 class Facts:
     """The fold of one session; `record` is filled in place."""
 
@@ -131,12 +110,9 @@ class Facts:
         """Of runs that are open, and of the one that ended last."""
         self.changed: dict[str, TallyRecord] = {}
         """Those that were not stored since they changed."""
-        self._tools: dict[str, _Tool] = {}
-        self._ran = ("", _Tool(ToolKind.OTHER, "", [], None))
+        self._ran = ("", SeenTool(ToolKind.OTHER))
         self._message: str | None = None
         self._room = 0
-        self._fresh = False
-        self._before: str | None = None
 
     @classmethod
     def restored(
@@ -162,25 +138,25 @@ class Facts:
             self._append(payload.text)
 
     def _speaks(self, event: Event, payload: MessageChunk) -> None:
-        self._message, self._room, self._fresh = payload.message_id, 0, False
+        self._message, self._room = payload.message_id, 0
         if event.parent_tool_call_id is not None or payload.role not in _SPEAKERS:
             return
         key = _key(event, payload.message_id)
         if key not in self.seen.said:
             self.seen.said.add(key)
             self.record.progress.message_count += 1
-            self.seen.speaking = key
-            self._room, self._fresh = TEXT_BYTES, True
+            self.seen.speaking, self.seen.silent = key, True
+            self._room = TEXT_BYTES
         elif key == self.seen.speaking:
-            said = self.record.progress.last_message or ""
+            said = "" if self.seen.silent else self.record.progress.last_message or ""
             self._room = TEXT_BYTES - len(said.encode("utf-8", "surrogatepass"))
 
     def _append(self, text: str) -> None:
         progress = self.record.progress
-        if self._fresh:
-            self._fresh, self._before = False, progress.last_message
+        if self.seen.silent:
+            self.seen.silent, self.seen.before = False, progress.last_message
             progress.last_message = ""
-        kept = head(text[: self._room], self._room)
+        kept = _clean(head(text[: self._room], self._room))
         progress.last_message = (progress.last_message or "") + kept
         room = self._room - len(kept.encode("utf-8", "surrogatepass"))
         # A character that no longer fits ends the text; what follows must not close up to it.
@@ -197,13 +173,17 @@ class Facts:
                 seen.said.remove(key)
                 progress.message_count -= 1
                 if key == seen.speaking:
-                    progress.last_message, seen.speaking = self._before, ""
+                    seen.speaking = ""
+                    if not seen.silent:
+                        progress.last_message = seen.before
             return
         if key not in seen.said:
             seen.said.add(key)
             progress.message_count += 1
-            self._before, seen.speaking = progress.last_message, key
+            seen.before, seen.speaking, seen.silent = progress.last_message, key, False
         if key == seen.speaking:
+            if seen.silent:
+                seen.silent, seen.before = False, progress.last_message
             progress.last_message = _text(payload.content) or progress.last_message
 
     def run(self, event: Event, payload: RunStatus) -> None:
@@ -233,7 +213,7 @@ class Facts:
 
     def _forget_ended(self) -> None:
         ended = [key for key, tally in self.tallies.items() if tally.outcome is not None]
-        busy = {tool.tally.run_id for tool in self._tools.values() if tool.tally is not None}
+        busy = {tool.run_id for tool in self.seen.tools.values()}
         for key in ended:
             if key not in busy:
                 del self.tallies[key]
@@ -255,20 +235,22 @@ class Facts:
 
     def tool(self, event: Event, payload: ToolCall) -> None:
         tally = self._tally(event)
-        tool = self._tools.get(payload.tool_call_id)
+        tools = self.seen.tools
+        tool = tools.get(payload.tool_call_id)
         if tool is None:
-            tool = self._tools[payload.tool_call_id] = _Tool(payload.kind, "", [], tally)
+            run_id = tally.run_id if tally is not None else None
+            tool = tools[payload.tool_call_id] = SeenTool(payload.kind, run_id)
             if tally is not None:
                 tally.tools += 1
         tool.kind = payload.kind
-        tool.command = payload.command or payload.title or payload.name or tool.command
+        tool.command = _cut(payload.command or payload.title or payload.name or tool.command)
         tool.paths = _paths(payload.paths, payload.locations) or tool.paths
         if payload.status in _FINAL:
             self._end(payload.tool_call_id, tool, payload.status)
 
     def update(self, event: Event, payload: ToolUpdate) -> None:
         """Output comes in floods: of what is no command it is one look-up."""
-        tool = self._tools.get(payload.tool_call_id)
+        tool = self.seen.tools.get(payload.tool_call_id)
         if tool is None:
             self._late_output(payload)
             return
@@ -276,22 +258,22 @@ class Facts:
             tool.kind = payload.kind
         if tool.kind is ToolKind.EXECUTE:
             _hear(tool, payload)
-            tool.command = payload.command or tool.command or payload.title or ""
+            tool.command = _cut(payload.command or tool.command or payload.title or "")
         elif payload.paths or payload.locations:
             tool.paths = _paths(payload.paths, payload.locations) or tool.paths
         if payload.status is not None and payload.status in _FINAL:
             self._end(payload.tool_call_id, tool, payload.status)
 
-    def _end(self, tool_id: str, tool: _Tool, status: ToolStatus) -> None:
-        del self._tools[tool_id]
-        progress, tally = self.record.progress, tool.tally
+    def _end(self, tool_id: str, tool: SeenTool, status: ToolStatus) -> None:
+        del self.seen.tools[tool_id]
+        progress, tally = self.record.progress, self.tallies.get(tool.run_id or "")
         if tally is not None:
             tally.events += 1
             self.changed[tally.run_id] = tally
             tally.tools_failed += status is ToolStatus.FAILED
         if tool.kind is ToolKind.EXECUTE and status in _DONE:
             progress.commands_run += 1
-            progress.last_command = head(tool.command, TEXT_BYTES) or progress.last_command
+            progress.last_command = tool.command or progress.last_command
             if tally is not None:
                 tally.commands += 1
             self._ran = (tool_id, tool)
@@ -306,7 +288,7 @@ class Facts:
         if payload.tool_call_id == tool_id and _hear(tool, payload):
             self._tests(tool)
 
-    def _tests(self, tool: _Tool) -> None:
+    def _tests(self, tool: SeenTool) -> None:
         if tool.output:
             counts = recognise(tool.command, "".join(tool.output), whole=tool.whole)
             if counts is not None:
@@ -320,10 +302,12 @@ class Facts:
         if payload.change is ChangeKind.CREATE:
             seen.created.add(path)
         progress.files_changed, progress.files_created = len(seen.changed), len(seen.created)
-        if (tally := self._tally(event)) is not None and payload.path not in tally.files:
-            tally.files.append(payload.path)
+        told = _clean(payload.path)
+        if (tally := self._tally(event)) is not None and told not in tally.files:
+            tally.files.append(told)
 
     def _normal(self, path: str) -> str:
+        path = _clean(path)
         return os.path.normpath(path if path[:1] == "/" else f"{self._workspace}/{path}")
 
     def plan(self, event: Event, payload: Plan) -> None:
@@ -331,7 +315,7 @@ class Facts:
             return
         entries, progress = payload.entries, self.record.progress
         doing = (each.content for each in entries if each.status is PlanStatus.IN_PROGRESS)
-        progress.current_task = head(next(doing, ""), TEXT_BYTES) or None
+        progress.current_task = _cut(next(doing, "")) or None
         done = sum(each.status is PlanStatus.COMPLETED for each in entries)
         progress.percent = 100 * done / len(entries) if entries else None
 
@@ -352,30 +336,48 @@ class Facts:
             tally.model = record.model or record.spec.model or ""
 
 
-def _hear(tool: _Tool, payload: ToolUpdate) -> bool:
+def _hear(tool: SeenTool, payload: ToolUpdate) -> bool:
     """Takes what the command printed out of an update; whether there was any."""
     text = payload.output_delta
     if payload.output_replace is not None or (payload.content and not tool.output):
         tool.output.clear()
         tool.size = 0
         told = (each.text for each in payload.content or () if each.text)
-        tool.say(payload.output_replace or "\n".join(told))
+        _say(tool, payload.output_replace or "\n".join(told))
     if text:
-        tool.say(text)
+        _say(tool, text)
     tool.whole = tool.whole and not payload.truncated
     return bool(text or payload.output_replace or payload.content)
 
 
+def _say(tool: SeenTool, text: str) -> None:
+    text = _clean(text)
+    tool.output.append(text)
+    tool.size += len(text)
+    if tool.size > 2 * OUTPUT_CHARS:
+        tool.output = ["".join(tool.output)[-OUTPUT_CHARS:]]
+        tool.size, tool.whole = OUTPUT_CHARS, False
+
+
 def _key(event: Event, message_id: str) -> str:
-    return f"{event.run_id or event.after_run_id or ''} {message_id}"
+    return _clean(f"{event.run_id or event.after_run_id or ''} {message_id}")
 
 
 def _text(content: Sequence[ContentBlock]) -> str:
-    return head("\n".join(each.text for each in content if each.text), TEXT_BYTES)
+    return _cut("\n".join(each.text for each in content if each.text))
+
+
+def _cut(text: str) -> str:
+    return _clean(head(text, TEXT_BYTES))
+
+
+def _clean(text: str) -> str:
+    """Agents send halves of characters, which no document can hold."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _paths(paths: Sequence[str] | None, locations: Sequence[Location] | None) -> list[str]:
-    return [*(paths or ())] or [each.path for each in locations or ()]
+    return [_clean(path) for path in paths or ()] or [_clean(at.path) for at in locations or ()]
 
 
 FOLDS: Mapping[type[Any], Callable[[Facts, Event, Any], None]] = {

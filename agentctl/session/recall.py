@@ -4,13 +4,16 @@ What was stored last is continued with the events that came after it, so that no
 journal is left out, whatever ended the last daemon. It refuses to know what is counted (`progress.py`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from agentctl.journal.select import Selection, wanted
 from agentctl.session.ports import Decode, JournalPort
 from agentctl.session.progress import FOLDED, Facts
 from agentctl.session.records import SeenRecord, SessionRecord, TallyRecord
-from agentctl.session.store import load
+from agentctl.session.store import doc_of, load
+
+BATCH = 1000
+"""Sessions that are looked for at a time."""
 
 _WANT = wanted(FOLDED, include_log=False)
 
@@ -39,6 +42,25 @@ async def recall(
             await _continue(journal, decode, found, after)
         facts[record.id] = found
     return facts
+
+
+async def fill_in(journal: JournalPort, decode: Decode, opened: Collection[str]) -> None:
+    """Counts closed sessions of older journals, which have no facts; those of `opened` have theirs."""
+    done: set[str] = set()
+    while ids := [
+        i for i in await journal.lacking("session", "seen", limit=BATCH) if i not in done
+    ]:
+        for session_id in ids:
+            done.add(session_id)
+            doc = await journal.doc("session", session_id)
+            if doc is None or doc.open or session_id in opened:
+                continue
+            record = load(SessionRecord, doc)
+            facts = (await recall(journal, decode, [record]))[session_id]
+            facts.seen.open = False
+            if session_id not in opened:
+                kept = [record, facts.seen, *facts.changed.values()]
+                await journal.append([], [doc_of(each) for each in kept])
 
 
 async def _continue(journal: JournalPort, decode: Decode, facts: Facts, after: int) -> None:

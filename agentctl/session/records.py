@@ -106,7 +106,7 @@ class SeenRecord:
 
     Paths are absolute. `waiting` has the prompts of runs that have not started, by run; `said` the
     messages that were counted in runs that go on (`run id`, a space, the message id), `speaking` the
-    one of them that last_message is of.
+    one of them that last_message is of, `silent` while it has no text; `before` is what it follows.
     """
 
     session_id: str
@@ -120,6 +120,8 @@ class SeenRecord:
     waiting: dict[str, str] = field(default_factory=dict[str, str])
     said: set[str] = field(default_factory=set[str])
     speaking: str = ""
+    silent: bool = False
+    before: str | None = None
     tools: dict[str, SeenTool] = field(default_factory=dict[str, SeenTool])
     """Those that go on, by the agent's id."""
     open: bool = True

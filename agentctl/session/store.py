@@ -6,6 +6,7 @@ environment of a session stays out.
 
 import base64
 import dataclasses
+import json
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, TypeVar, cast
@@ -25,6 +26,7 @@ from agentctl.session.records import (
     QuestionRecord,
     RunRecord,
     SeenRecord,
+    SeenTool,
     SessionRecord,
     TallyRecord,
     places,
@@ -52,6 +54,9 @@ R = TypeVar(
 )
 
 _BYTES = "$bytes"
+
+OUTPUT_KEPT = 8192
+"""Characters of a running command's output that survive a restart."""
 
 TURN = 50
 """Documents that are read in one go: a millisecond or two, in which nobody else is served."""
@@ -123,6 +128,8 @@ def doc_of(record: Record) -> Doc:
             return Doc("question", id_, _dump(record), record.session_id, is_open)
         case SeenRecord():
             id_ = record.session_id
+            tools = {key: _cut(tool) for key, tool in record.tools.items()}
+            record = dataclasses.replace(record, tools=tools)
             return Doc("seen", id_, _dump(record), id_, record.open)
         case TallyRecord():
             is_open = record.outcome is None
@@ -130,6 +137,14 @@ def doc_of(record: Record) -> Doc:
         case ArtifactRecord():
             has_bytes = bool(record.sha256) and not record.deleted
             return Doc("artifact", record.id, _dump(record), record.session_id, has_bytes)
+
+
+def _cut(tool: SeenTool) -> SeenTool:
+    """Of what a command printed so far only as much as a summary at its end may need."""
+    text = "".join(tool.output)
+    kept = text[-OUTPUT_KEPT:]
+    whole = tool.whole and len(kept) == len(text)
+    return dataclasses.replace(tool, output=[kept], size=len(kept), whole=whole)
 
 
 def brief_of(record: SessionRecord) -> str:
@@ -155,4 +170,9 @@ def label(name: str, value: str) -> str:
 
 
 def _dump(record: Record) -> bytes:
-    return orjson.dumps(record, default=_plain)
+    try:
+        return orjson.dumps(record, default=_plain)
+    except TypeError:
+        # An agent's id or text with half of a character in it, which orjson takes for no text.
+        told = json.dumps(dataclasses.asdict(record), default=_plain, ensure_ascii=False)
+        return told.encode("utf-8", "replace")
