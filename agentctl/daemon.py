@@ -174,12 +174,12 @@ def _artifact_rule(settings: Settings) -> ArtifactRule:
     )
 
 
-def _environments(data_dir: Path, git: Git) -> Environments:
+def _environments(context: Context) -> Environments:
     """Ours, and those of installed packages; one that cannot be loaded is left out and logged."""
-    providers: list[EnvironmentProvider] = [Worktrees(data_dir, git)]
+    providers: list[EnvironmentProvider] = [Worktrees(context)]
     for point in entry_points(group=GROUP):
         try:
-            providers.append(checked(point.load()(Context(data_dir, git))))
+            providers.append(checked(point.load()(context)))
         except Exception:
             # A provider is foreign code; its defect must not stop the daemon.
             logger.exception("the environment %s cannot be used", point.name)
@@ -239,7 +239,7 @@ async def running(
                 artifacts=Artifacts(data_dir / "blobs", journal, _artifact_rule(settings)),
                 snapshots=snapshots,
                 git=git,
-                environments=_environments(data_dir, git),
+                environments=_environments(Context(data_dir, git, snapshots)),
             )
             async with Manager(deps) as manager, anyio.create_task_group() as group:
                 group.start_soon(catalog.watch)

@@ -4,7 +4,7 @@ A test names its rows with `@pytest.mark.proves("T1")`. `tests/test_behaviours.p
 without a test and on a mark without a row. P processes, T turns, M messages and tools, A approvals
 and questions, S sessions and streams, E the event model, R the registry, C the command line, W the
 workspace and its repository, KG what a user of Gemini CLI checks first, F facts of sessions and runs,
-TL the tool gateway.
+TL the tool gateway, D what developers of apps use.
 """
 
 BEHAVIOURS: dict[str, str] = {
@@ -105,6 +105,14 @@ BEHAVIOURS: dict[str, str] = {
     "AR4": "Turns behind one another have a patch each, of what was done in them.",
     "AR5": "A full disk costs an artifact and says so; the run goes on, and no half file is left.",
     "AR6": "A crash while artifacts are made leaves nothing that nobody needs.",
+    "AR7": "A file that a tool made or changed is kept as it is at the end of its run.",
+    "AR8": "No path that an agent names leads out of its session's directories.",
+    "AR9": "Output that is too long for its events is kept whole.",
+    "AR10": "Images and sounds of an agent are kept, those of a screen as screenshots.",
+    "AR11": "Secrets that an agent was given are in no artifact, and it says that they were.",
+    "AR12": "Artifacts go when their time or their room is up, and say why for a while.",
+    "AR13": "Deleting a session deletes its artifacts; bytes that others share stay.",
+    "AR14": "Artifacts are listed by session, run and kind, in pages, newest first.",
     "C1": "The exit code of run tells how the run ended.",
     "C2": "Piped, run prints the assistant's text and nothing else.",
     "C3": "A newcomer's first session works as the README shows it.",
@@ -116,6 +124,15 @@ BEHAVIOURS: dict[str, str] = {
     "W4": "Branch, commit and changes of a workspace are told at the start and when they change.",
     "W5": "A pull request that an agent names or prints is told once, wherever its address is cut.",
     "GA1": "An agent behind two daemons, through ACP, gives the sequence of events that it gives alone.",
+    "GA2": "An ACP client of agentctl sees text, thoughts, tools with output and diffs, plans and usage, in order and once.",
+    "GA3": "An ACP client is asked with the agent's own options; an answer from elsewhere takes the request back; a cancel ends it.",
+    "GA4": "A question reaches an ACP client as a form or as choices; where it can show neither the question is rejected.",
+    "GA5": "A prompt over ACP ends with its stop reason, or with an error that holds our reason; several wait for their turn.",
+    "GA6": "What an ACP client sends wrongly is refused with the right code, and the next message works.",
+    "GA7": "ACP sessions are made, loaded with history, resumed, forked, listed, closed and deleted under the daemon's ids.",
+    "GA8": "An ACP client chooses mode, model, options and, before its first prompt, the agent.",
+    "GA9": "A client of agentctl acp that leaves cancels what it began; its sessions stay to be taken up again.",
+    "GA10": "A restart of the daemon in a prompt over ACP ends it with the run's real outcome; nothing is lost or told twice.",
     "F1": "Test results are read from what test commands print, and from nothing else.",
     "F2": "What was done in a session is counted once, late events too, and survives any restart.",
     "F3": "A session is active, paused, completed or failed; lists filter by that and tell the total.",
@@ -136,4 +153,14 @@ BEHAVIOURS: dict[str, str] = {
     "TL9": "An MCP client lists and calls the tool by stdio and HTTP, and hears events where it asks.",
     "TL10": "The tool works on several daemons and OpenCode URLs at once, each session with its own.",
     "TL11": "A lost connection of the tool is made again; what was connected outlives the process.",
+    "W6": "A session in a worktree has a directory and branch of its own; the source stays as it was.",
+    "W7": "A worktree goes with its session unless there is work in it, and a kill leaves none behind.",
+    "D1": "Every call of the API has a method in both Python clients, with the same arguments.",
+    "D2": "An app reads a run's events once and in order, across restarts, each with its family.",
+    "D3": "Callbacks answer requests beside the reading; what they raise reaches the run's owner.",
+    "D4": "A wait that is up says accepted; timed_out is a run that passed its own limit.",
+    "D5": "The tools of a session are told: where from, what they can do, whether they ask first.",
+    "D6": "A scripted daemon for the tests of apps has the journal, API and lifecycles of the real one.",
+    "D7": "An artifact is read whole, in part, in pieces or into a file that is never half there.",
+    "D8": "Each name, field and default of the app contract is there and does what it says.",
 }

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from agentctl.core.errors import Invalid, Unsupported
 from agentctl.workspace.git import Git
+from agentctl.workspace.snapshot import Snapshots
 
 GROUP = "agentctl.environments"
 
@@ -24,10 +25,11 @@ CAPABILITIES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a provider gets of the daemon: a place for its files, and a bounded git."""
+    """What a provider gets of the daemon: a place for its files, a bounded git, and snapshots."""
 
     data_dir: Path
     git: Git
+    snapshots: Snapshots
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import time
 import weakref
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
@@ -170,6 +170,14 @@ class Snapshots:
         except (GitFailed, OSError) as error:
             logger.warning("no patch of %s: %s", after.root, error)
             return None
+
+    async def uncommitted(self, workspace: str) -> Patch | None:
+        """What the work tree holds beyond its commit; None when nothing, or it is too large."""
+        after = await self.take(workspace)
+        if after is None or after.clean or not after.head:
+            return None
+        before = replace(after, tree=f"{after.head}^{{tree}}")
+        return await self.patch(before, after)
 
     async def clean(self) -> None:
         """Drops what earlier daemons left."""

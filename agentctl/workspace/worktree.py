@@ -18,7 +18,6 @@ import orjson
 
 from agentctl.core.errors import AgentctlError, AgentFailed, Invalid, NotFound
 from agentctl.workspace.git import (
-    Git,
     GitFailed,
     GitMissing,
     Job,
@@ -26,7 +25,7 @@ from agentctl.workspace.git import (
     locate,
     without_filters,
 )
-from agentctl.workspace.providers import Known, Left, Place, Program, unmade
+from agentctl.workspace.providers import Context, Known, Left, Place, Program, unmade
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +36,8 @@ MAKE_S = 600.0
 # To see whether a work tree differs reads all of it; what cannot be seen in time is kept.
 LEAVE_S = 60.0
 
+# What a fork's place says until it is made: where the files are that are not committed.
+CARRY = "carry"
 KEEP = ("changed", "always", "never")
 OPTIONS = {
     "branch": "The branch to make, or to take when there is one; agentctl/… is made without it.",
@@ -90,9 +91,10 @@ class Worktrees:
     )
     options: Mapping[str, str] = OPTIONS
 
-    def __init__(self, data_dir: Path, git: Git) -> None:
-        self._home = data_dir / "worktrees"
-        self._git = git
+    def __init__(self, context: Context) -> None:
+        self._home = context.data_dir / "worktrees"
+        self._git = context.git
+        self._snapshots = context.snapshots
 
     async def plan(
         self, session_id: str, workspace: str, options: Mapping[str, str], *, source: Place | None
@@ -110,9 +112,10 @@ class Worktrees:
             raise Invalid(f"a worktree needs git: {error}. Install it, or leave it out.") from error
         except GitFailed as error:
             raise _wrong(f"{workspace} cannot be looked at: {error}") from error
-        if source is not None and source.source:
-            return replace(planned, source=source.source)
-        return planned
+        if source is None:
+            return planned
+        facts = {**planned.facts, CARRY: source.workspace}
+        return replace(planned, source=source.source or workspace, facts=facts)
 
     def _plan(self, session_id: str, workspace: str, options: Mapping[str, str], job: Job) -> Place:
         where = locate(job, workspace)
@@ -160,12 +163,20 @@ class Worktrees:
             )
         try:
             await self._git.do(partial(self._make, session_id, place, facts), MAKE_S)
+            await self._carry(place.facts.get(CARRY, ""), facts)
         except (GitFailed, OSError) as error:
             raise AgentFailed(
                 f"the worktree {facts.top} could not be made: {error}. Mend that, then prompt or "
                 "resume the session."
             ) from error
-        return replace(place, made=True)
+        return replace(place, made=True, facts=facts.told())
+
+    async def _carry(self, origin: str, facts: Facts) -> None:
+        """Brings what is not committed where the origin of a fork works."""
+        if origin and (patch := await self._snapshots.uncommitted(origin)) is not None:
+            data = patch.data
+            args = ("apply", "--whitespace=nowarn")
+            await self._git.do(lambda job: job.run(*args, cwd=facts.top, feed=data), MAKE_S)
 
     def _make(self, session_id: str, place: Place, facts: Facts, job: Job) -> None:
         self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -240,10 +251,6 @@ class Worktrees:
             return facts_of(orjson.loads(self._note(session_id).read_bytes()))
         except (OSError, ValueError, KeyError) as error:
             raise Invalid("nothing says what it was made from") from error
-
-
-def provider(data_dir: Path, git: Git) -> Worktrees:
-    return Worktrees(data_dir, git)
 
 
 def _wrong(what: str) -> Invalid:

@@ -28,7 +28,7 @@ class Seen:
     states: list[GitState] = field(default_factory=list[GitState])
     news: anyio.Event = field(default_factory=anyio.Event)
 
-    def __call__(self, state: GitState) -> None:
+    async def __call__(self, state: GitState) -> None:
         self.states.append(state)
         self.news.set()
         self.news = anyio.Event()
