@@ -67,6 +67,11 @@ Json: TypeAlias = dict[str, Any]
 ApprovalCallback: TypeAlias = Callable[[Approval], Any]
 QuestionCallback: TypeAlias = Callable[[Question], Any]
 DEFAULT_PATIENCE_S: float
+
+class Mirror: ...
+
+ORIGINALS: tuple[type[Any], ...]
+MIRRORS: dict[type[Any], type[Mirror]]
 '''
 CONTEXT = """
     def __enter__(self) -> Self: ...

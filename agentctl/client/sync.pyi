@@ -25,6 +25,11 @@ ApprovalCallback: TypeAlias = Callable[[Approval], Any]
 QuestionCallback: TypeAlias = Callable[[Question], Any]
 DEFAULT_PATIENCE_S: float
 
+class Mirror: ...
+
+ORIGINALS: tuple[type[Any], ...]
+MIRRORS: dict[type[Any], type[Mirror]]
+
 class Agent:
     """An entry of the registry (or a running process of it, by `agt_` id)."""
 

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.anyio
 METHODS = [(service.name, method.name) for service in services() for method in service.methods]
 
 
+@pytest.mark.proves("D1")
 @pytest.mark.parametrize(("service", "method"), METHODS)
 async def test_every_call_of_the_api_has_a_client_method(service: str, method: str) -> None:
     async with AgentCtl.connect("unix:/nowhere") as client:

@@ -58,6 +58,7 @@ async def test_a_prompt_gives_a_run_whose_result_has_all_that_was_told(
     assert coder.prompts == ["hello"]
 
 
+@pytest.mark.proves("D4")
 async def test_a_wait_that_is_up_says_accepted_and_a_run_over_its_time_timed_out(
     daemon: FakeDaemon, coder: ScriptedAgent, client: AgentCtl
 ) -> None:
@@ -157,6 +158,7 @@ def test_the_arguments_of_a_run_are_the_fields_of_its_parameters() -> None:
     assert named == set(RunParams.__dataclass_fields__)
 
 
+@pytest.mark.proves("D2")
 async def test_events_come_once_in_order_across_a_restart_of_the_daemon(
     daemon: FakeDaemon, coder: ScriptedAgent, client: AgentCtl
 ) -> None:
@@ -191,6 +193,7 @@ async def test_events_come_once_in_order_across_a_restart_of_the_daemon(
     assert [event.id async for event in client.run(run.id).events(follow=False)] == ids
 
 
+@pytest.mark.proves("D7")
 async def test_an_artifact_is_read_whole_in_part_and_into_a_file(
     daemon: FakeDaemon, coder: ScriptedAgent, client: AgentCtl, tmp_path: Path
 ) -> None:
@@ -262,6 +265,7 @@ async def test_open_requests_can_be_listed_and_answered_without_callbacks(
     assert await run.approvals() == [] and await run.questions() == []
 
 
+@pytest.mark.proves("D5")
 async def test_the_tools_of_a_run_come_with_what_they_can_do(
     daemon: FakeDaemon, coder: ScriptedAgent, client: AgentCtl
 ) -> None:
