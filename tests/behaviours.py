@@ -117,6 +117,7 @@ BEHAVIOURS: dict[str, str] = {
     "C2": "Piped, run prints the assistant's text and nothing else.",
     "C3": "A newcomer's first session works as the README shows it.",
     "C4": "Artifacts, environments and tools are listed and fetched; no binary reaches a terminal.",
+    "C6": "top shows what runs as events tell, asks no list twice a second, gives the terminal back.",
     "C5": "A session shows what was done in it and what it used; one can be closed for good.",
     "W1": "A clean checkout with a run's patch applied is what the agent left.",
     "W2": "Looking at a repository writes nothing of it and runs no program that it names.",

@@ -28,6 +28,7 @@ from agentctl.cli import (
     rules,
     run_lists,
     serve,
+    top,
 )
 from agentctl.cli import run as running
 from agentctl.cli import tool as tools
@@ -38,7 +39,7 @@ from agentctl.cli.streams import prepare, readable
 
 GROUPS = (
     ("run prompt chat", "prompt an agent, or talk with it"),
-    ("start stop cancel ps", "agents and what they do"),
+    ("start stop cancel ps top", "agents and what they do"),
     ("events replay", "what happened; what a recording holds"),
     ("approvals approve deny rules", "permission requests"),
     ("questions answer reject", "questions of agents"),
@@ -99,7 +100,20 @@ def add(group: typer.Typer, commands: Sequence[Any]) -> None:
         group.command(command.__name__.rstrip("_").replace("_", "-"))(command)
 
 
-for module in (serve, acp, tools, ps, doctor, running, chat, events, approvals, questions, extras):
+for module in (
+    serve,
+    acp,
+    tools,
+    ps,
+    doctor,
+    running,
+    chat,
+    top,
+    events,
+    approvals,
+    questions,
+    extras,
+):
     add(app, module.COMMANDS)
 app.add_typer(reading.app, name="session")
 app.add_typer(run_lists.app, name="runs")

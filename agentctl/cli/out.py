@@ -135,6 +135,43 @@ def print_message(message: "Message") -> None:
     print_json(to_dict(message))
 
 
+def columns(
+    rows: Sequence[Sequence[str]],
+    head: Sequence[str] = (),
+    *,
+    right: str = "",
+    room: int | None = None,
+) -> list[str]:
+    """Aligned columns as lines; the last one is cut where `room` columns end.
+
+    Args:
+        rows: cells, which may hold colour codes except in the last column.
+        head: names of the columns.
+        right: the names of those that are aligned to the right.
+        room: None cuts nothing.
+    """
+    screen = out()
+    shown = ([[screen.text(name, "dim") for name in head]] if head else []) + [
+        list(row) for row in rows
+    ]
+    if not shown:
+        return []
+    widths = [max(cells(row[at]) for row in shown) for at in range(len(shown[0]))]
+    told: list[str] = []
+    for row in shown:
+        line = ""
+        for at, cell in enumerate(row):
+            space = " " * (widths[at] - cells(cell))
+            to_right = bool(head) and head[at] in right.split()
+            if at == len(row) - 1 and not to_right:
+                whole = room is None or "\x1b" in cell
+                line += cell if whole or room is None else clip(cell, room - cells(line))
+                break
+            line += (space + cell if to_right else cell + space) + "  "
+        told.append(line.rstrip())
+    return told
+
+
 def table(
     rows: Sequence[Sequence[str]],
     head: Sequence[str] = (),
@@ -142,34 +179,11 @@ def table(
     right: str = "",
     whole: bool = False,
 ) -> None:
-    """Aligned columns; the last one is cut at the edge of a terminal.
-
-    Args:
-        rows: cells, which may hold colour codes except in the last column.
-        head: names of the columns.
-        right: the names of those that are aligned to the right.
-        whole: do not cut: it says what to type.
-    """
+    """Prints `columns`; a terminal cuts the last one at its edge, unless `whole`: what to type."""
     screen = out()
-    shown = ([[screen.text(name, "dim") for name in head]] if head else []) + [
-        list(row) for row in rows
-    ]
-    if not shown:
-        return
-    widths = [max(cells(row[at]) for row in shown) for at in range(len(shown[0]))]
-    for row in shown:
-        line = ""
-        for at, cell in enumerate(row):
-            space = " " * (widths[at] - cells(cell))
-            to_right = bool(head) and head[at] in right.split()
-            if at == len(row) - 1 and not to_right:
-                room = width(screen.stream) - cells(line)
-                line += (
-                    cell if whole or not screen.is_terminal or "\x1b" in cell else clip(cell, room)
-                )
-                break
-            line += (space + cell if to_right else cell + space) + "  "
-        screen.line(line.rstrip())
+    cut = screen.is_terminal and not whole
+    for line in columns(rows, head, right=right, room=width(screen.stream) if cut else None):
+        screen.line(line)
 
 
 def duration(ms: float) -> str:

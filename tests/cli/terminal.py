@@ -89,6 +89,10 @@ class Terminal:
     def send(self, keys: str) -> None:
         os.write(self._master, keys.encode())
 
+    def resize(self, *, rows: int, columns: int) -> None:
+        """Makes the window another size, as a person does with a mouse."""
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
     def interrupt(self) -> None:
         self.send("\x03")
 

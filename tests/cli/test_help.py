@@ -44,7 +44,7 @@ def test_every_command_stands_in_the_first_help() -> None:
 
 
 def test_every_command_of_the_contract_is_there() -> None:
-    told = """environments serve up down status doctor start stop ps run prompt cancel chat events session runs
+    told = """environments top serve up down status doctor start stop ps run prompt cancel chat events session runs
     approvals approve deny rules questions answer reject registry artifacts stats models tools auth
     replay version"""
     assert set(told.split()) <= {words[0] for words in COMMANDS if words}
