@@ -1,0 +1,143 @@
+"""What the tests of the tool share: a daemon for each file, a tool on it, and waiting for events."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from agentctl.gateway.tool import OpenCodeTool
+from agentctl.gateway.tool.config import ToolConfig
+from agentctl.gateway.tool.feed import Feed
+
+Json = dict[str, Any]
+
+# A daemon, an agent or an event that takes longer on a loaded machine has hung.
+PATIENCE_S = 30.0
+
+
+@dataclass
+class Served:
+    """A daemon, where its projects may lie, and the environment of a user of it."""
+
+    root: Path
+    process: subprocess.Popen[bytes]
+    env: dict[str, str]
+
+    @property
+    def data_dir(self) -> Path:
+        return self.root / "data"
+
+    @property
+    def address(self) -> str:
+        return f"unix:{self.data_dir / 'run' / 'agentctl.sock'}"
+
+    def project(self, name: str) -> str:
+        path = self.root / "work" / name
+        path.mkdir(parents=True, exist_ok=True)
+        return str(path)
+
+    def tool(self, config: ToolConfig | None = None, **how: Any) -> OpenCodeTool:
+        """A tool with a state file of its own unless one is named."""
+        how.setdefault("data_dir", Path(tempfile.mkdtemp(dir=self.root)))
+        return OpenCodeTool(config or ToolConfig(), address=self.address, **how)
+
+
+def environment(root: Path) -> dict[str, str]:
+    home = root / "home"
+    home.mkdir(exist_ok=True)
+    kept = {name: os.environ[name] for name in ("LANG", "LC_ALL") if name in os.environ}
+    return {
+        **kept,
+        "HOME": str(home),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "TMPDIR": str(root),
+        "DEMO_AGENT_HOME": str(home),
+        "AGENTCTL_DATA_DIR": str(root / "data"),
+        "AGENTCTL_CONFIG": str(root / "agentctl.toml"),
+    }
+
+
+@contextmanager
+def serving(settings: str = "", *options: str) -> Generator[Served]:
+    """A daemon in a short directory, stopped at the end whatever happens."""
+    with tempfile.TemporaryDirectory(prefix="actl-", dir="/tmp") as folder:
+        root = Path(folder)
+        (root / "work").mkdir()
+        (root / "agentctl.toml").write_text(settings.format(root=root))
+        env = environment(root)
+        with (root / "daemon.log").open("wb") as log:
+            argv = [sys.executable, "-m", "agentctl", "serve", *options]
+            process = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=log)
+        assert process.stdout is not None
+        try:
+            line = process.stdout.readline()
+            assert line.startswith(b"agentctl listening"), (root / "daemon.log").read_text()
+            yield Served(root, process, env)
+        finally:
+            process.terminate()
+            process.wait(PATIENCE_S)
+            process.stdout.close()
+
+
+SETTINGS = 'default_agent = "demo"\nworkspace_root = "{root}/work"\n'
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Served]:
+    with serving(SETTINGS) as found:
+        yield found
+
+
+@pytest.fixture
+async def tool(served: Served) -> AsyncGenerator[OpenCodeTool]:
+    async with served.tool() as made:
+        yield made
+
+
+async def ok(tool: OpenCodeTool, **request: Any) -> Json:
+    """The answer of a call that must succeed, without `success`."""
+    with anyio.fail_after(PATIENCE_S):
+        answer = await tool(request)
+    assert answer.pop("success") is True, answer
+    return answer
+
+
+async def refused(tool: OpenCodeTool, **request: Any) -> Json:
+    """The error of a call that must be refused."""
+    with anyio.fail_after(PATIENCE_S):
+        answer = await tool(request)
+    assert answer.keys() == {"success", "error"} and answer["success"] is False, answer
+    error: Json = answer["error"]
+    assert error.keys() <= {"code", "message", "details"}
+    assert isinstance(error["code"], str) and error["message"]
+    return error
+
+
+async def session(tool: OpenCodeTool, served: Served, **more: Any) -> str:
+    """A new session of the demo agent."""
+    request = {"action": "create_session", "project": served.project("p"), **more}
+    made = await ok(tool, **request)
+    return str(made["session_id"])
+
+
+async def until(feed: Feed, found: Callable[[Json], bool]) -> list[Json]:
+    """The events up to the first that is found, that one included."""
+    rows: list[Json] = []
+    with anyio.fail_after(PATIENCE_S):
+        async for event in feed:
+            rows.append(event)
+            if found(event):
+                return rows
+    raise AssertionError("the stream ended")
+
+
+def completes(event: Json) -> bool:
+    return event["type"] == "agent.complete"
