@@ -27,12 +27,16 @@ _READING = frozenset({ToolKind.READ, ToolKind.SEARCH, ToolKind.THINK, ToolKind.T
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a rule can name beside the request itself; `paths` are those that its tool has told."""
+    """What a rule can name beside the request itself; `paths` are those that its tool has told.
+
+    `source` is the directory that the session's environment was made from, "" without one.
+    """
 
     entry_id: str
     workspace: str
     now: int
     paths: frozenset[str] = frozenset()
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,8 @@ def applies(rule: Rule, place: Place) -> bool:
         return False
     if rule.entry_id and rule.entry_id != place.entry_id:
         return False
-    return not rule.workspace or inside(place.workspace, rule.workspace)
+    here = (place.workspace, place.source) if place.source else (place.workspace,)
+    return not rule.workspace or any(inside(path, rule.workspace) for path in here)
 
 
 def _fits_command(rule: Rule, command: str) -> bool:

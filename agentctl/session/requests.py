@@ -20,9 +20,9 @@ from agentctl.core.events import (
 from agentctl.core.turns import Turns
 from agentctl.core.words import DecidedBy, Decision, QuestionOutcome
 from agentctl.session.hooks import Hooks
-from agentctl.session.permissions import Place, Verdict, assess, decide
+from agentctl.session.permissions import Verdict, assess, decide
 from agentctl.session.records import ApprovalRecord, QuestionRecord, SessionRecord
-from agentctl.session.rules import StandingRules
+from agentctl.session.rules import StandingRules, place_of
 from agentctl.session.writes import Writes
 
 Open = tuple[Mapping[str, OpenPermission], Mapping[str, OpenQuestion]]
@@ -163,11 +163,8 @@ class Requests:
             request,
             record.policy,
             self._standing.behind(record.rules),
-            Place(
-                record.spec.entry_id,
-                record.spec.workspace,
-                writes.now,
-                frozenset(self._paths.get(request.tool_call_id or "", ())),
+            place_of(
+                record, writes.now, frozenset(self._paths.get(request.tool_call_id or "", ()))
             ),
             in_run=event.run_id is not None,
         )

@@ -47,17 +47,23 @@ class StandingRules:
 
     def narrows(self, record: SessionRecord, now: int) -> bool:
         """Whether a rule is in force in a session: its agent must then approve nothing by itself."""
-        place = Place(record.spec.entry_id, record.spec.workspace, now)
+        place = place_of(record, now)
         return any(applies(rule, place) for rule in self.behind(record.rules))
 
     def guarded(self, record: SessionRecord, now: int) -> frozenset[ToolKind]:
         """Kinds of tools for which the policy or a rule in force may say no, or have a person asked."""
-        place = Place(record.spec.entry_id, record.spec.workspace, now)
+        place = place_of(record, now)
         kinds = set(_ANYTHING) if record.policy is Policy.DENY else set[ToolKind]()
         for rule in self.behind(record.rules):
             if rule.decision is not Policy.ALLOW and applies(rule, place):
                 kinds |= _kinds(rule)
         return frozenset(kinds)
+
+
+def place_of(record: SessionRecord, now: int, paths: frozenset[str] = frozenset()) -> Place:
+    """What rules can name of a session."""
+    source = record.place.source if record.place is not None else ""
+    return Place(record.spec.entry_id, record.spec.workspace, now, paths, source)
 
 
 _CHANGING = frozenset({ToolKind.EDIT, ToolKind.DELETE, ToolKind.MOVE})

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.anyio
 # Starts of daemons and agents on a loaded machine.
 TEST_S = 120
 ALLOW = "allow"
+DENY = v1.Policy.POLICY_DENY
 
 
 def with_a_file(root: Path) -> Repo:
@@ -172,11 +173,18 @@ async def unknown_worktrees(served: Daemon, repo: Repo) -> None:
 
 
 @pytest.mark.proves("W6")
-async def test_a_fork_works_in_a_worktree_of_its_own(tmp_path: Path) -> None:
+async def test_rules_of_the_source_hold_in_its_worktrees_and_a_fork_has_its_own(
+    tmp_path: Path,
+) -> None:
     repo = with_a_file(tmp_path)
     with anyio.fail_after(TEST_S):
         async with daemon(tmp_path) as served, served.client() as client:
             shown = await in_worktree(client, repo.path)
+            rule = v1.Rule(workspace=str(repo.path), command="rm x", decision=DENY)
+            await client.approvals.put_rule("", rule)
+            await prompted(client, shown.session_id, "run rm x")
+            (denied,) = (await client.approvals.list(include_resolved=True)).approvals
+            assert denied.by == v1.DecidedBy.DECIDED_BY_RULE
             await prompted(client, shown.session_id, "write new.txt hello")
             fork = await client.sessions.fork(shown.session_id, wait_ready=True)
             assert fork.workspace != shown.workspace and fork.branch != shown.branch
