@@ -95,6 +95,8 @@ class Callbacks:
         subscription = self._client.subscribe(
             runs=self._runs, sessions=self._sessions, types=(*_ASKS, *_SETTLES, "complete")
         )
+        # Who asked for callbacks has the run or session from a daemon; it may be restarting.
+        subscription.reached = True
         try:
             async with anyio.create_task_group() as group:
                 self._group = group

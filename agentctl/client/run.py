@@ -106,13 +106,15 @@ class Run:
             AgentctlError: INVALID_CURSOR; SERVER_ERROR: the daemon stayed away for 5 minutes.
             Exception: what a callback raised, once; read on with `after`.
         """
-        batches = self._client.subscribe(
+        subscription = self._client.subscribe(
             after,
             runs=[self.id],
             follow=follow,
             include_raw=include_raw,
             include_log=include_log,
-        ).batches()
+        )
+        subscription.reached = self._reached
+        batches = subscription.batches()
         while (
             batch := await self._callbacks.unless_failed(lambda: anext(batches, None))
         ) is not None:

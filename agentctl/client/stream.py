@@ -41,6 +41,8 @@ class Subscription:
         self._request = request
         self._patience_s = patience_s
         self._clock = clock
+        self.reached: bool = False
+        """Whether a daemon answered so far; before that, one that is away is told at once."""
 
     @property
     def cursor(self) -> str:
@@ -54,7 +56,6 @@ class Subscription:
             AgentctlError: the first connection failed, the daemon refused, or it stayed away for
                 longer than the patience.
         """
-        connected = False
         failing_since: float | None = None
         pause = FIRST_PAUSE_S
         while True:
@@ -63,7 +64,7 @@ class Subscription:
                 async for batch in self._connection.stream(
                     "Events/Subscribe", self._request, v1.EventBatch
                 ):
-                    connected, failing_since, pause = True, None, FIRST_PAUSE_S
+                    self.reached, failing_since, pause = True, None, FIRST_PAUSE_S
                     if batch.cursor:
                         self._request.after = batch.cursor
                     yield batch
@@ -72,7 +73,7 @@ class Subscription:
                 now = self._clock()
                 failing_since = now if failing_since is None else failing_since
                 given_up = now - failing_since >= self._patience_s
-                if not connected or given_up or not retryable(error):
+                if not self.reached or given_up or not retryable(error):
                     raise
             await anyio.sleep(pause)
             pause = min(pause * 2, LAST_PAUSE_S)

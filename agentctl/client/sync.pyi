@@ -360,6 +360,8 @@ class Task:
 
 class Subscription:
     """Reads batches; `cursor` is where to go on."""
+
+    reached: bool
     @property
     def cursor(self) -> str:
         """The cursor after the last batch that was handed out."""
