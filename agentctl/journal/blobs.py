@@ -41,6 +41,7 @@ class Blobs:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._new = f"{NEW}{secrets.token_hex(4)}-"
         self._lock = threading.Lock()
         self._pins: dict[str, int] = {}
         self._doomed: set[str] = set()
@@ -49,15 +50,16 @@ class Blobs:
 
     def recount(self) -> None:
         """Removes what a crash left half written, and sums up the rest."""
-        total = 0
-        for path in self._files():
-            if path.name.startswith(NEW):
-                path.unlink(missing_ok=True)
-                continue
-            with contextlib.suppress(OSError):
-                total += path.stat().st_size
         with self._lock:
-            self.total = total
+            self.total = 0
+            for path in self._files():
+                if path.name.startswith(self._new):
+                    continue
+                if path.name.startswith(NEW):
+                    path.unlink(missing_ok=True)
+                    continue
+                with contextlib.suppress(OSError):
+                    self.total += path.stat().st_size
 
     def put(self, data: bytes | Iterable[bytes]) -> Blob:
         """Keeps bytes, once however often they come, and pins them.
@@ -95,7 +97,7 @@ class Blobs:
             return True
 
     def _write(self, data: Iterable[bytes]) -> Blob:
-        new = self._root / f"{NEW}{secrets.token_hex(8)}"
+        new = self._root / f"{self._new}{secrets.token_hex(8)}"
         digest, size = hashlib.sha256(), 0
         try:
             with _create(new) as file:

@@ -98,11 +98,13 @@ class Gathering:
         if self._letting_go or not isinstance(draft, TurnEnded) or draft.folded_into is not None:
             return False
         run_id = self._session.ledger.turns.run_of(draft.turn) or ""
-        run, keeping = self._runs.get(run_id), self._keeping
-        if run is None or run.collecting or keeping is None:
+        keeping = self._keeping
+        if keeping is None or not run_id:
             return False
-        if not (run.wanted or keeping.working):
+        run = self._runs.get(run_id) or _Run()
+        if run.collecting or not (run.wanted or keeping.working):
             return False
+        self._runs[run_id] = run
         self._session.ledger.ends[run_id] = writes.now
         self.held, run.ended = [draft], True
         self._background(partial(self._until_collected, self.held, self._collect(run_id, run)))

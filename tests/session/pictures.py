@@ -1,11 +1,12 @@
 """Snapshots that take as long as a test wants, and what a test wants to see of artifacts."""
 
+import contextlib
 from pathlib import Path
 from typing import Any, cast
 
 import anyio
 
-from agentctl.core.events import Artifact, Event
+from agentctl.core.events import Artifact
 from agentctl.session.artifacts import ArtifactRule
 from agentctl.session.records import ArtifactRecord
 from agentctl.workspace.snapshot import Patch, Snapshot
@@ -43,7 +44,7 @@ class Picture:
         self.tree = tree
 
 
-def artifacts(home: House, run_id: str | None = None) -> list[Event]:
+def artifacts(home: House, run_id: str | None = None) -> list[Any]:
     """The artifact events, of a run or late of it."""
     return [
         event
@@ -68,4 +69,9 @@ async def content(home: House, record: ArtifactRecord) -> bytes:
 def blobs(home: House) -> list[bytes]:
     """The bytes of every file in the store, half ones too."""
     root: Path = home.path / "blobs"
-    return sorted(path.read_bytes() for path in root.rglob("*") if path.is_file())
+    found: list[bytes] = []
+    for path in root.rglob("*"):
+        # One may go while we look.
+        with contextlib.suppress(FileNotFoundError, IsADirectoryError):
+            found.append(path.read_bytes())
+    return sorted(found)
