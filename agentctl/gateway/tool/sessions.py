@@ -56,7 +56,7 @@ async def create_session(ask: Ask) -> Json:
         "mode": mode,
         "policy": "ask" if answers else "deny",
         "labels": instance.labels,
-        "env": await _variables(instance.client, agent),
+        "env": await _variables(instance, agent),
         "idempotency_key": ask.key,
     }
     if instance.http:
@@ -153,11 +153,12 @@ def _agent(ask: Ask, instance: Instance) -> tuple[str, str | None]:
     return told, None
 
 
-async def _variables(client: AgentCtl, agent: str) -> dict[str, str]:
+async def _variables(instance: Instance, agent: str) -> dict[str, str]:
     """Our values of the variables that an entry names; they do not leave this machine."""
-    if not client.address.startswith("unix:") or agent == "default":
+    if not instance.client.address.startswith("unix:"):
         return {}
-    entry: Json = json.loads((await client.registry.get(agent)).entry_json)
+    named = instance.found.settings["default_agent"] if agent == "default" else agent
+    entry: Json = json.loads((await instance.client.registry.get(named)).entry_json)
     names = [*entry.get("required_env", ()), *entry.get("env_passthrough", ())]
     own = os.environ.items()
     return {key: value for key, value in own if any(fnmatchcase(key, name) for name in names)}
