@@ -27,6 +27,7 @@ _ACCESS = {
     ToolKind.FETCH: ToolAccess.HOST,
     ToolKind.SUBAGENT: ToolAccess.HOST,
 }
+_KINDS = {kind.value: kind for kind in ToolKind}
 _EDITS = frozenset({ToolKind.EDIT, ToolKind.DELETE, ToolKind.MOVE})
 _EDITING_MODES = frozenset({"acceptEdits", "autoEdit", "auto_edit", "auto-edit"})
 """Modes of agents that change files without asking, and ask before other things."""
@@ -165,7 +166,7 @@ def server_of(name: str) -> str:
 
 
 def _kind_by_word(name: str) -> ToolKind | None:
-    return ToolKind(name) if name in ToolKind else None
+    return _KINDS.get(name)
 
 
 def _row(offer: ToolOffer, seen: Seen, stand: Stand) -> SessionTool:

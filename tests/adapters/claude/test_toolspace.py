@@ -1,0 +1,11 @@
+"""The tools that Claude Code lists at the beginning of each turn."""
+
+from agentctl_adapters.claude.toolspace import offers_of
+
+
+def test_names_say_server_and_kind() -> None:
+    found = {offer.name: offer for offer in offers_of(["Task", "Bash", "mcp__gh__pr", "Skill"])}
+    assert set(found) == {"Agent", "Bash", "mcp__gh__pr", "Skill"}
+    assert found["Agent"].kind == "subagent" and found["Bash"].kind == "execute"
+    assert (found["mcp__gh__pr"].source, found["mcp__gh__pr"].server) == ("mcp", "gh")
+    assert found["Skill"].kind is None and found["Skill"].source == "runtime"
