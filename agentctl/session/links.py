@@ -9,7 +9,7 @@ from agentctl.core.events import Event, Git, Message, MessageChunk, ToolCall, To
 from agentctl.core.parts import ContentBlock
 from agentctl.core.words import FINAL_TOOL, Role, ToolKind
 from agentctl.session.writes import Writes
-from agentctl.workspace.pullrequests import PullRequests
+from agentctl.workspace.pullrequests import MAY_BEGIN, PullRequests
 
 MAX_TOLD = 100
 """Of one session: more is a list that the agent reads, not work that it did."""
@@ -26,16 +26,15 @@ class Links:
     def __init__(self, say: Say) -> None:
         self._say = say
         self._found = PullRequests()
+        self._held = self._found.held
         self._reading: set[str] = set()
         self._left = MAX_TOLD
 
     def chunk(self, event: Event, payload: MessageChunk, writes: Writes) -> None:
         text = payload.text
-        if (
-            text
-            and payload.role is Role.ASSISTANT
-            and (urls := self._found.feed(payload.message_id, text))
-        ):
+        if not text or ("://" not in text and text[-1] not in MAY_BEGIN and not self._held):
+            return
+        if payload.role is Role.ASSISTANT and (urls := self._found.feed(payload.message_id, text)):
             self._tell(urls, event, writes)
 
     def message(self, event: Event, writes: Writes) -> None:

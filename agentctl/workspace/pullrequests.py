@@ -5,6 +5,7 @@ know who wrote the text and whether such a pull request exists.
 """
 
 import re
+from collections.abc import Mapping
 
 # An address that is longer than this is no address of a pull request.
 LONGEST = 2048
@@ -13,6 +14,9 @@ FOLLOWED = 64
 
 _URL = re.compile(r"https?://[^\s\x00-\x1f<>\"'`\\|^{}()\[\]]+")
 _START = "https://"
+MAY_BEGIN = frozenset(_START)
+"""A text that ends otherwise, holds no `://` and continues none needs no look."""
+
 _SHAPES = (
     # GitHub
     re.compile(r"/[\w.-]+/[\w.-]+/pull/\d+"),
@@ -33,6 +37,8 @@ class PullRequests:
 
     def __init__(self) -> None:
         self._held: dict[str, str] = {}
+        self.held: Mapping[str, str] = self._held
+        """Ends of texts that may go on, by text."""
         self._told: set[str] = set()
 
     def feed(self, source: str, text: str) -> list[str]:
@@ -41,7 +47,7 @@ class PullRequests:
         if held and source in held:
             text = held.pop(source) + text
         if "://" not in text:
-            if text and text[-1] in "htps:/" and (end := _beginning(text)):
+            if text and text[-1] in MAY_BEGIN and (end := _beginning(text)):
                 self._hold(source, end)
             return []
         found: list[str] = []
@@ -53,7 +59,7 @@ class PullRequests:
                     self._hold(source, match[0])
                 return self._new(found)
             found.append(match[0])
-        if text[-1] in "htps:/" and (end := _beginning(text[last:])):
+        if text[-1] in MAY_BEGIN and (end := _beginning(text[last:])):
             self._hold(source, end)
         return self._new(found)
 
@@ -66,7 +72,8 @@ class PullRequests:
         if not self._held:
             return []
         if source is None:
-            ends, self._held = list(self._held.values()), {}
+            ends = list(self._held.values())
+            self._held.clear()
         else:
             ends = [self._held.pop(source, "")]
         return self._new(ends)
