@@ -44,6 +44,10 @@ class Served:
         path.mkdir(parents=True, exist_ok=True)
         return str(path)
 
+    def holds(self, project: str, name: str) -> bool:
+        """Whether a project has a file."""
+        return Path(self.project(project), name).exists()
+
     def tool(self, config: ToolConfig | None = None, **how: Any) -> OpenCodeTool:
         """A tool with a state file of its own unless one is named."""
         how.setdefault("data_dir", Path(tempfile.mkdtemp(dir=self.root)))

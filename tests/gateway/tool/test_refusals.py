@@ -1,7 +1,6 @@
 """Every published error code, asked of a real daemon; and what is refused because it is switched off."""
 
 import os
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -119,7 +118,7 @@ async def test_a_permission_request_of_another_session_is_refused(
         assert error["details"]["reason"] == "APPROVAL_NOT_FOUND" or request_id != "apr_none"
         assert error["code"] == "INVALID_PARAMETERS"
         assert error["details"]["parameters"] == ["request_id"]
-    assert not Path(served.project("asking"), "a.txt").exists()
+    assert not served.holds("asking", "a.txt")
 
 
 @pytest.mark.proves("TL3")
@@ -183,7 +182,7 @@ async def test_without_permission_approval_requests_are_denied_at_once(served: S
             await ok(tool, action="send_message", **prompt)
             rows = await until(feed, completes)
         assert "agent.permission_request" not in {row["type"] for row in rows}
-        assert not Path(served.project("denied"), "a.txt").exists()
+        assert not served.holds("denied", "a.txt")
         asked = {"session_id": found, "request_id": "apr_1", "approved": True}
         error = await refused(tool, action="approve_permission", **asked)
         assert error["code"] == "PERMISSION_DENIED" and "permission_approval" in error["message"]

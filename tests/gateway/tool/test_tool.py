@@ -3,7 +3,7 @@
 import re
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -29,10 +29,11 @@ def shaped(value: Any, shape: Any, optional: tuple[str, ...] = ()) -> None:
     """The value has these fields, the optional ones maybe, and no other, each of its type."""
     if isinstance(shape, dict):
         assert isinstance(value, dict), value
-        fields: Json = value
-        assert fields.keys() - set(optional) == shape.keys() - set(optional), fields
+        fields = cast(Json, value)
+        known = cast(Json, shape)
+        assert fields.keys() - set(optional) == known.keys() - set(optional), fields
         for name in fields:
-            shaped(fields[name], shape[name])
+            shaped(fields[name], known[name])
     elif shape == "iso":
         assert ISO.fullmatch(value) and datetime.fromisoformat(value), value
     elif shape == "number":
@@ -449,7 +450,7 @@ async def test_approve_permission_answers_as_published(
         shaped(answer, {"request_id": str, "status": (status,), "message": str})
         assert answer["request_id"] == asked["request_id"]
         await until(feed, completes)
-    assert Path(served.project(f"approve-{approved}"), "a.txt").exists() is approved
+    assert served.holds(f"approve-{approved}", "a.txt") is approved
     again = await refused(tool, action="approve_permission", **request)
     assert again["code"] == "INVALID_PARAMETERS"
     assert again["details"]["parameters"] == ["request_id"]
