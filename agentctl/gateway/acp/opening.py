@@ -215,7 +215,7 @@ class Opening:
             await update(session.session_id, mode=value)
         else:
             raise bad(
-                f"there is no option {name:.100!r}; there are {', '.join(offers.names())}.",
+                f"there is no option {name!r:.100}; there are {', '.join(offers.names())}.",
                 "configId",
             )
         await session.changed_since(changes, UPDATED_S)
@@ -229,7 +229,7 @@ class Opening:
         if made is None or session.prompts:
             raise bad("the agent can be chosen before the first prompt only.", "value")
         if all(each.id != entry for each in await self._facts.choices()):
-            raise bad(f"there is no agent {entry:.100!r}.", "value")
+            raise bad(f"there is no agent {entry!r:.100}.", "value")
         fresh = await self._create(entry, made, session.acp_id)
         await self._offer_agents(fresh)
         fresh.start()
