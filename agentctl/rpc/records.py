@@ -13,6 +13,7 @@ from agentctl.core.events import PermissionRequest, QuestionRequest
 from agentctl.core.limits import TEXT_BYTES, short
 from agentctl.core.parts import Choice
 from agentctl.core.spec import Entry, Rule
+from agentctl.core.words import SessionState
 from agentctl.rpc.enums import Enum, numbers
 from agentctl.rpc.mirror import fill
 from agentctl.rpc.ports import FoundView, ProblemView
@@ -73,7 +74,7 @@ def session_message(record: SessionRecord) -> v1.Session:
         usage=part(v1.Usage, record.usage),
         cost_usd=record.cost_usd,
         last_active_at=record.last_active_at or record.updated_at,
-        state_saved=record.state_saved,
+        state_saved=record.state_saved if record.state is SessionState.CLOSED else None,
     )
 
 

@@ -236,11 +236,7 @@ class Base:
                     f'there is no session "{session_id}". See them with: agentctl session ls',
                     reason="SESSION_NOT_FOUND",
                 )
-            raise Refused(
-                f"session {session_id} is closed. Start a new one, or bring it back: agentctl "
-                f"session resume {session_id}",
-                reason="SESSION_CLOSED",
-            )
+            raise closed(record)
         if session.closing:
             raise Refused(f"session {session.id} is closing.", reason="SESSION_CLOSED")
         return session
@@ -267,6 +263,21 @@ class Base:
                 "the disk is full, so that nothing new is started. Free some space and try again.",
                 reason="DISK_FULL",
             )
+
+
+def closed(record: SessionRecord) -> Refused:
+    """Why nothing can be done in a session that is closed, and what can be done instead."""
+    if record.state_saved is False:
+        return Refused(
+            f"session {record.id} was closed without saving its state, so that it cannot be taken "
+            f"up again. Start a new one: agentctl start {record.spec.entry_id}",
+            reason="SESSION_CLOSED",
+        )
+    return Refused(
+        f"session {record.id} is closed. Start a new one, or bring it back: agentctl "
+        f"session resume {record.id}",
+        reason="SESSION_CLOSED",
+    )
 
 
 def _stopping() -> DaemonFailed:

@@ -56,13 +56,13 @@ class Placing:
         bound = self._provider.bind(place, program)
         return Prepared(bound.argv, bound.env, bound.cwd, prepared.secrets)
 
-    async def leave(self) -> None:
-        """The agent is gone: cleans up, or keeps the place and says so."""
+    async def leave(self, *, delete: bool = False) -> None:
+        """The agent is gone: cleans up, or keeps the place and says so; `delete` keeps nothing."""
         session = self._session
         record = session.record
         if record.place is None:
             return
-        left = await leave(self._provider, record.id, record.place, delete=False)
+        left = await leave(self._provider, record.id, record.place, delete=delete)
         record.place = left.place
         writes = Writes(vital=True)
         writes.touch(record)

@@ -6,6 +6,7 @@ that does not end (`ending.py`).
 """
 
 import dataclasses
+import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
@@ -42,8 +43,12 @@ from agentctl.session.writes import Writes
 from agentctl.workspace.providers import Environments
 from agentctl.workspace.watch import Watchers
 
+logger = logging.getLogger(__name__)
+
 # An agent's own close is a courtesy: the conversation is ours to forget after this long.
 CLOSE_S = 2.0
+# An agent deletes a few files; one that takes longer hangs, and the session must close all the same.
+DELETE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,8 @@ class Session:
         self.stance: Stance | None = None
         """What its agent was told to ask when the conversation was opened."""
         self.closing = False
+        self.forgotten: bool | None = None
+        """Whether the agent has deleted its copy; None: it was not asked."""
         self.closed = anyio.Event()
         self.pausing = ""
         """Why its agent is being stopped under it, when we do that: no failure of the agent."""
@@ -242,13 +249,14 @@ class Session:
             return done
         return self._waiters.setdefault(run_id, anyio.Event())
 
-    async def close(self, *, reason: str = "", force: bool = False) -> None:
+    async def close(self, *, reason: str = "", force: bool = False, save: bool = True) -> None:
         """Ends what runs, says goodbye, and returns when its process is gone or others need it.
 
-        Whoever calls second waits for the first; a caller that leaves does not stop it.
+        Whoever calls second waits for the first; a caller that leaves does not stop it. Without
+        `save` it cannot be taken up again: the agent's copy and its place go too.
         """
         if not self.closing:
-            self.closing = True
+            self.closing, self.record.state_saved = True, save
             self.deps.background(lambda: self._close(reason, force))
         await self.closed.wait()
 
@@ -262,9 +270,11 @@ class Session:
             self.ledger.drop_queue(writes)
             self.ledger.finish(Outcome.CANCELLED, writes)
             await self.commit(writes)
+            if not self.record.state_saved:
+                await self._forget_native()
             await self.leave_agent(force)
             self.watching.close()
-            await self.gathering.wind_up(before_end=self.placing.leave)
+            await self.gathering.wind_up(before_end=self._leave_place)
             writes = Writes(vital=True)
             self.ledger.become(SessionState.CLOSED, writes)
             self.record.closed_at = writes.now
@@ -276,11 +286,31 @@ class Session:
             self.deps.on_closed(self.id)
             self.closed.set()
 
+    async def _leave_place(self) -> None:
+        await self.placing.leave(delete=not self.record.state_saved)
+
+    async def _forget_native(self) -> None:
+        """Has a live agent delete its copy, where it can."""
+        agent, native = self.agent, self.record.native_session_id
+        if agent is None or not agent.alive or not native:
+            return
+        self.forgotten = False
+        if Feature.DELETE not in agent.record.features:
+            return
+        with anyio.move_on_after(DELETE_S):
+            try:
+                connection = await agent.ready()
+                await connection.delete_session(NativeSessionId(native))
+                self.forgotten = True
+            except AgentctlError as error:
+                logger.warning("session %s: its agent kept its copy: %s", self.id, error)
+
     async def leave_agent(self, force: bool) -> None:
         """Gives the process back; it stops when nobody else needs it."""
         agent = self.agent
         if agent is not None:
-            if not force and agent.alive and Feature.CLOSE in agent.record.features:
+            closes = Feature.CLOSE in agent.record.features and not self.forgotten
+            if not force and agent.alive and closes:
                 await self._close_native(agent)
             self.agent = None
             agent.unbind(self)

@@ -15,7 +15,7 @@ from agentctl.core.ids import NativeSessionId
 from agentctl.core.spec import Entry, SessionSpec
 from agentctl.core.words import SessionChange, SessionState
 from agentctl.journal.store import Doc
-from agentctl.session.base import lasting
+from agentctl.session.base import closed, lasting, logger
 from agentctl.session.ids import mint, now_ms
 from agentctl.session.place_calls import PlaceCalls
 from agentctl.session.recall import recall
@@ -29,7 +29,11 @@ from agentctl.session.records import (
 from agentctl.session.rules import own_rules
 from agentctl.session.session import Session
 from agentctl.session.stance import mode_in_force
+from agentctl.session.store import doc_of
 from agentctl.session.writes import Writes
+
+# Some agents must be started for it, from a cold cache; the session is closed already.
+DISCARD_S = 30.0
 
 
 class SessionCalls(PlaceCalls):
@@ -172,10 +176,12 @@ class SessionCalls(PlaceCalls):
         self.entry(record.spec.entry_id)
         if record.state is not SessionState.CLOSED or record.id in self.sessions:
             return await self.open_session(record.id)
+        if record.state_saved is False:
+            raise closed(record)
         self._refuse_many()
         self._free_key(record.key)
         facts = await recall(self.deps.journal, self.deps.decode, [record])
-        record.closed_at, record.close_when_done = None, False
+        record.closed_at, record.close_when_done, record.state_saved = None, False, None
         self.closed_sessions -= 1
         return self.adopt(record, facts[record.id])
 
@@ -307,14 +313,34 @@ class SessionCalls(PlaceCalls):
             await connection.set_option(native, option, value)
 
     async def close_session(
-        self, session_id: str, *, reason: str = "", force: bool = False
+        self, session_id: str, *, reason: str = "", force: bool = False, save_state: bool = True
     ) -> SessionRecord:
-        """Returns when its process is gone, or serves others. Closing twice is closing once."""
+        """Returns when its process is gone, or serves others. Closing twice is closing once.
+
+        Without `save_state` it cannot be resumed, also when it had been closed before.
+        """
         record = await self.get_session(session_id)
         session = self.sessions.get(record.id)
         if session is not None:
-            await session.close(reason=reason, force=force)
+            await session.close(reason=reason, force=force, save=save_state)
+            record = session.record
+        if not save_state:
+            await self._discard(record, asked=session is not None and session.forgotten is not None)
         return record
+
+    @lasting
+    async def _discard(self, record: SessionRecord, *, asked: bool) -> None:
+        """Of a closed session: what its agent kept goes, unless it was asked already, and its place."""
+        if record.state_saved is not False:
+            record.state_saved = False
+            await self.deps.journal.append([], [doc_of(record)])
+            await self.delete_place(record)
+        if record.native_session_id and not asked:
+            with anyio.move_on_after(DISCARD_S):
+                try:
+                    await self._delete_native(record)
+                except AgentctlError as error:
+                    logger.warning("session %s: its agent kept its copy: %s", record.id, error)
 
     @lasting
     async def delete_session(self, session_id: str, *, native: bool = False) -> None:

@@ -193,10 +193,8 @@ async def test_wait_tells_an_end_from_a_time_that_was_up() -> None:
     assert second.status == v1.WaitStatus.WAIT_STATUS_TIMED_OUT
     assert second.run.error.code == "TIMEOUT"
     assert list(second.run.error.stderr_tail.items) == ["x"]
-    assert [arguments for _, arguments, _ in rooms.manager.calls] == [
-        ("run_1", 10),
-        ("run_1", None),
-    ]
+    waits = [arguments for name, arguments, _ in rooms.manager.calls if name == "wait_run"]
+    assert waits == [("run_1", 10), ("run_1", None)]
 
 
 async def test_wait_answers_before_the_deadline_of_its_call() -> None:
@@ -270,7 +268,10 @@ async def test_the_other_calls_ask_what_they_say() -> None:
     calls = {name: (arguments, named) for name, arguments, named in rooms.manager.calls}
     assert calls["fork_session"] == (("ses_1",), {"name": "copy"})
     assert calls["resolve_session"][0] == (SessionFilter(key="k"),)
-    assert calls["close_session"] == (("ses_1",), {"reason": "done", "force": True})
+    assert calls["close_session"] == (
+        ("ses_1",),
+        {"reason": "done", "force": True, "save_state": True},
+    )
     assert calls["delete_session"] == (("ses_1",), {"native": True})
     assert calls["list_native"][0] == ("demo", "/w")
     assert (native.sessions[0].native_session_id, native.sessions[0].cwd) == ("n1", "/w")

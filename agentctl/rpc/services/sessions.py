@@ -127,7 +127,10 @@ class SessionsService:
 
     async def close(self, request: v1.CloseSessionRequest, context: Context) -> v1.Session:
         call = self._manager.close_session(
-            need(request.session_id, "session_id"), reason=request.reason, force=request.force
+            need(request.session_id, "session_id"),
+            reason=request.reason,
+            force=request.force,
+            save_state=not request.HasField("save_state") or request.save_state,
         )
         return session_message(await self._calls.change(call))
 
