@@ -13,6 +13,7 @@ from agentctl.core.words import EventType, ToolKind
 from agentctl.rpc.calls import Context
 from agentctl.rpc.enums import words
 from agentctl.rpc.history import read
+from agentctl.rpc.pages import fitted
 from agentctl.rpc.ports import HubApi
 from agentctl.rpc.records import enum_number
 from agentctl.rpc.requests import need, page_of
@@ -50,7 +51,8 @@ class ToolsService:
         page, token = page_of(
             rows, lambda row: row.offer.name, request.page_size, request.page_token
         )
-        return v1.ListToolsResponse(tools=[_message(row) for row in page], next_page_token=token)
+        tools, token = await fitted(map(_message, page), token, lambda tool: tool.name)
+        return v1.ListToolsResponse(tools=tools, next_page_token=token)
 
 
 def _take(event: v1.AgentEvent, seen: Observed, servers: set[str]) -> None:
