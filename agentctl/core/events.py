@@ -25,7 +25,6 @@ from agentctl.core.parts import (
     Setting,
     SlashCommand,
     Usage,
-    Whole,
 )
 from agentctl.core.words import (
     AgentState,
@@ -49,6 +48,7 @@ from agentctl.core.words import (
     ToolKind,
     ToolStatus,
 )
+from agentctl.core.whole import Whole
 
 
 @dataclass(slots=True)

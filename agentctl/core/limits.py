@@ -17,7 +17,8 @@ from agentctl.core.events import (
     Reasoning,
     ToolUpdate,
 )
-from agentctl.core.parts import ContentBlock, Whole
+from agentctl.core.parts import ContentBlock
+from agentctl.core.whole import Whole
 from agentctl.core.words import ContentType, Role
 
 EVENT_BYTES = 256 * 1024

@@ -36,18 +36,6 @@ class ContentBlock:
     truncated: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """What an event could not hold as it was: a field that was cut, or an image or a sound.
-
-    `field` names it as the event does; bytes of a content block are its `data`.
-    """
-
-    field: str
-    value: str | bytes
-    mime_type: str | None = None
-
-
 @dataclass(slots=True)
 class Location:
     path: str

@@ -9,7 +9,8 @@ from typing import TypeVar
 
 from agentctl.core.events import Event, ToolCall, ToolUpdate
 from agentctl.core.limits import head, size_of, tail
-from agentctl.core.parts import ContentBlock, Location, Whole
+from agentctl.core.parts import ContentBlock, Location
+from agentctl.core.whole import Whole
 from agentctl.core.words import FINAL_TOOL, ToolKind, ToolStatus
 
 T = TypeVar("T", Location, str)

@@ -23,7 +23,7 @@ from agentctl.core.events import (
     ToolCall,
     ToolUpdate,
 )
-from agentctl.core.parts import Whole
+from agentctl.core.whole import Whole
 from agentctl.core.words import ArtifactAction, ArtifactKind
 from agentctl.journal.blobs import Blob
 from agentctl.session.artifacts import Artifacts

@@ -183,8 +183,6 @@ NOT_SERVED: list[Call] = [
     lambda c: c.tools.invoke("ses_1", "x", b"{}"),
     lambda c: c.environments.create("x"),
     lambda c: c.environments.delete("x"),
-    lambda c: c.artifacts.list(),
-    lambda c: anext(aiter(c.artifacts.download("art_1"))),
 ]
 
 
