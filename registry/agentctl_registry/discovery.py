@@ -17,6 +17,7 @@ from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
+from urllib.parse import urlsplit, urlunsplit
 
 import anyio
 from anyio import to_thread
@@ -120,7 +121,7 @@ class Discovery:
     def _seen(self, entry: Entry, base: Mapping[str, str], home: Path) -> "_Seen":
         login, via = login_of(entry, base, home)
         if entry.url:
-            return _Seen(True, "", login, via, f"a server at {entry.url}")
+            return _Seen(True, "", login, via, f"a server at {_without_login(entry.url)}")
         runner, program = _runner_of(entry), program_of(entry, home)
         path = which(program, base, [Path(self._python).parent]) if program else None
         if path is not None:
@@ -263,6 +264,12 @@ async def _read_start(process: Process) -> str:
 def _first_version(text: str) -> str:
     found = _VERSION.search(text)
     return found.group() if found else ""
+
+
+def _without_login(url: str) -> str:
+    """The URL without the user and password that may stand in it."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
 def _runner_of(entry: Entry) -> str:

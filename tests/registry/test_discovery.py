@@ -139,7 +139,8 @@ async def test_a_known_version_costs_no_second_process(home: Path, program: Prog
 
 
 async def test_a_server_that_already_runs_needs_no_program(home: Path) -> None:
-    seen = await look(to_entry({"id": "x", "url": "http://127.0.0.1:4096"}, "user"), home)
+    url = "http://me:secret@127.0.0.1:4096"
+    seen = await look(to_entry({"id": "x", "url": url}, "user"), home)
     assert (seen.installed, seen.note) == (True, "a server at http://127.0.0.1:4096")
 
 
