@@ -142,18 +142,18 @@ class Catalog:
     def _entry(self, asked: Choice, offers: dict[str, Offer], bound: str) -> str:
         if asked.provider in offers:
             return asked.provider
-        if asked.agent in offers:
-            return asked.agent
-        if asked.agent and asked.agent not in PLAIN_AGENTS and asked.agent != PLAN_AGENT:
-            raise plain(400, f"Agent not found: {asked.agent}. There are: {', '.join(offers)}")
-        if bound or not asked.provider:
-            return bound or self.default_entry(offers)
-        default = self.default_entry(offers)
-        # A model of OpenCode's own providers, for an entry whose models are named so.
+        name = asked.agent
+        if name and name not in offers and name not in PLAIN_AGENTS and name != PLAN_AGENT:
+            raise plain(400, f"Agent not found: {name}. There are: {', '.join(offers)}")
+        own = name if name in offers else bound or self.default_entry(offers)
+        # A provider of the agent's own, as OpenCode has them, is a part of its model's name.
+        listed = offers[own].models if own in offers else ()
         whole = f"{asked.provider}/{asked.model}"
-        if whole in offers[default].model_ids:
-            return default
-        raise plain(400, f"Provider not found: {asked.provider}. There are: {', '.join(offers)}")
+        if asked.provider and listed and all(each.id != whole for each in listed):
+            raise plain(
+                400, f"Provider not found: {asked.provider}. There are: {', '.join(offers)}"
+            )
+        return own
 
     def _mode(self, name: str, entry_id: str) -> str:
         modes: list[Json] = self.options.get(entry_id, {}).get("modes") or []

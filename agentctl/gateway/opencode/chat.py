@@ -12,7 +12,7 @@ import anyio
 from agentctl import v1
 from agentctl.client import AgentCtl
 from agentctl.client.runs import run_input
-from agentctl.core.errors import AgentctlError
+from agentctl.core.errors import AgentctlError, Unsupported
 from agentctl.gateway.opencode import prompts
 from agentctl.gateway.opencode.catalog import Catalog, Chosen
 from agentctl.gateway.opencode.conversation import Conversation
@@ -331,6 +331,8 @@ class Chat:
         run = await self._client.runs.get(made.run_id)
         if run.state != v1.RunState.RUN_STATE_COMPLETED:
             words = run.error.message if run.HasField("error") else "The context was not shortened."
+            if run.error.code == Unsupported.reason:
+                raise Unsupported(words)
             raise plain(502, words)
 
     async def diff(self, shown: str, message_id: str) -> list[Json]:

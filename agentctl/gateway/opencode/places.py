@@ -18,6 +18,7 @@ from agentctl.workspace.status import GitState, look
 # A client shows a branch while it starts: a repository on a slow disk is shown without one.
 LOOK_S = 5.0
 
+SHOWN_PATH = 300
 DIRECTORY_HEADER = "x-opencode-directory"
 WORKSPACE_HEADER = "x-opencode-workspace"
 
@@ -62,7 +63,8 @@ class Places:
         path = os.path.join(self.default, told)  # noqa: PTH118  told may be absolute
         found = await anyio.to_thread.run_sync(_directory, path)
         if found is None:
-            raise plain(400, f"There is no directory {path}: name an existing one.")
+            shown = path if len(path) <= SHOWN_PATH else f"{path[:SHOWN_PATH]}…"
+            raise plain(400, f"There is no directory {shown}: name an existing one.")
         return found
 
     async def vcs(self, directory: str) -> tuple[str, GitState | None]:
@@ -98,4 +100,4 @@ def project(directory: str, *, git: bool) -> Json:
 
 def _directory(path: str) -> str | None:
     real = os.path.realpath(path)
-    return real if Path(real).is_dir() else None
+    return real if os.path.isdir(real) else None  # noqa: PTH112  it is False for what is no path

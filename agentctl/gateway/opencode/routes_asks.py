@@ -14,7 +14,7 @@ from agentctl.gateway.opencode.words import Json
 from agentctl.rpc.jsonview import to_dict
 
 PAGE = 1000
-_GONE = ("ALREADY_RESOLVED", "APPROVAL_NOT_FOUND", "QUESTION_NOT_FOUND")
+_GONE = ("ALREADY_RESOLVED", "APPROVAL_NOT_FOUND", "QUESTION_NOT_FOUND", "RUN_FINISHED")
 
 
 def _is_gone(error: AgentctlError) -> bool:
@@ -60,6 +60,8 @@ async def reply_permission(call: Call) -> bool:
 async def reply(rooms: Rooms, own: str, word: str, message: str) -> None:
     """Answers a request; a rejection rejects the session's other ones too.
 
+    One that says nothing ends the turn, as OpenCode's does; with words the agent is told them and goes on.
+
     Raises:
         HttpError: it is answered already, or there was none.
     """
@@ -88,6 +90,8 @@ async def _respond(rooms: Rooms, record: v1.Approval, word: str, message: str) -
     respond = rooms.client.approvals.respond
     reason = message or None
     match word:
+        case asks.REJECT if record.HasField("run_id") and not message:
+            await rooms.client.runs.cancel(record.run_id)
         case asks.REJECT:
             await respond(record.approval_id, "deny", reason=reason)
         case asks.ALWAYS if record.request.reusable:

@@ -80,9 +80,21 @@ async def change_config(call: Call) -> Json:
     if asked.model or asked.provider:
         await call.rooms.catalog.set_model(asked)
     if not told:
-        # The daemon reads its files by itself when they change; this makes sure that it has.
-        await call.rooms.client.registry.validate()
+        await _reload(call)
     return await call.rooms.catalog.config()
+
+
+async def _reload(call: Call) -> None:
+    """The daemon reads its registry by itself when a file changes; what is wrong with one is told.
+
+    Raises:
+        HttpError: a file cannot be taken; what it said before stays in force.
+    """
+    told = await call.rooms.client.registry.validate()
+    if not told.valid:
+        first = told.problems[0]
+        place = f"{first.file}:{first.line}: " if first.line else f"{first.file}: "
+        raise plain(400, f"{place}{first.message}")
 
 
 def _switches(told: Any) -> dict[str, bool]:
