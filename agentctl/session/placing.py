@@ -56,13 +56,16 @@ class Placing:
         bound = self._provider.bind(place, program)
         return Prepared(bound.argv, bound.env, bound.cwd, prepared.secrets)
 
-    async def leave(self, *, delete: bool = False) -> None:
-        """The agent is gone: cleans up, or keeps the place and says so; `delete` keeps nothing."""
+    async def leave(self) -> None:
+        """The agent is gone: cleans up, or keeps the place and says so.
+
+        Work that is in it stays, whatever becomes of the conversation.
+        """
         session = self._session
         record = session.record
         if record.place is None:
             return
-        left = await leave(self._provider, record.id, record.place, delete=delete)
+        left = await leave(self._provider, record.id, record.place, delete=False)
         record.place = left.place
         writes = Writes(vital=True)
         writes.touch(record)

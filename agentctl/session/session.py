@@ -273,8 +273,9 @@ class Session:
             if not self.record.state_saved:
                 await self._forget_native()
             await self.leave_agent(force)
+            await self.watching.last()
             self.watching.close()
-            await self.gathering.wind_up(before_end=self._leave_place)
+            await self.gathering.wind_up(before_end=self.placing.leave)
             writes = Writes(vital=True)
             self.ledger.become(SessionState.CLOSED, writes)
             self.record.closed_at = writes.now
@@ -285,9 +286,6 @@ class Session:
             self.ending.forget_all()
             self.deps.on_closed(self.id)
             self.closed.set()
-
-    async def _leave_place(self) -> None:
-        await self.placing.leave(delete=not self.record.state_saved)
 
     async def _forget_native(self) -> None:
         """Has a live agent delete its copy, where it can."""

@@ -5,6 +5,8 @@ It refuses to know how a repository is looked at (`agentctl.workspace`).
 
 from typing import TYPE_CHECKING
 
+import anyio
+
 from agentctl.core.errors import AgentctlError
 from agentctl.core.events import Event, Git
 from agentctl.session.writes import Writes
@@ -13,6 +15,9 @@ from agentctl.workspace.watch import Follower, Watchers
 
 if TYPE_CHECKING:
     from agentctl.session.session import Session
+
+# A close waits this long for the last state of the repository, which is told in milliseconds.
+LAST_S = 2.0
 
 
 class Watching:
@@ -23,6 +28,8 @@ class Watching:
         self._watchers = watchers
         self._follower: Follower | None = None
         self._asking = False
+        self._followed = anyio.Event()
+        self._followed.set()
         self._closed = False
         self._cause = ""
         self._tools = False
@@ -31,6 +38,7 @@ class Watching:
         """There is an agent, so that there may be changes."""
         if self._watchers is not None and self._follower is None and not self._asking:
             self._asking = True
+            self._followed = anyio.Event()
             self._session.deps.background(self._follow)
 
     async def _follow(self) -> None:
@@ -39,12 +47,13 @@ class Watching:
         try:
             workspace = self._session.record.spec.workspace
             follower = await self._watchers.follow(workspace, self._told)
+            if follower is not None and self._closed:
+                follower.close()
+            else:
+                self._follower = follower
         finally:
             self._asking = False
-        if follower is not None and self._closed:
-            follower.close()
-        else:
-            self._follower = follower
+            self._followed.set()
 
     def tool_ended(self, run_id: str) -> None:
         """A tool may have changed files, or made commits."""
@@ -57,11 +66,18 @@ class Watching:
     def turn_ends(self) -> None:
         """The agent has said its last word of a run."""
         if self._follower is not None:
-            self._follower.nudge()
+            self._follower.nudge(at_once=True)
         elif self._tools:
             # It may have made a repository of a directory that was none.
             self._tools = False
             self.begin()
+
+    async def last(self) -> None:
+        """The agent is gone: waits for the look that its last tools asked for."""
+        with anyio.move_on_after(LAST_S):
+            await self._followed.wait()
+            if self._follower is not None:
+                await self._follower.settle()
 
     def close(self) -> None:
         self._closed = True
@@ -71,7 +87,7 @@ class Watching:
 
     async def _told(self, state: GitState) -> None:
         session = self._session
-        if self._closed or session.closing:
+        if self._closed:
             return
         payload = Git(
             branch=state.branch,

@@ -49,10 +49,16 @@ class Follower:
         self._last: GitState | None = None
         self._tree: _Tree | None = None
 
-    def nudge(self) -> None:
-        """Something may have changed."""
+    def nudge(self, *, at_once: bool = False) -> None:
+        """Something may have changed; `at_once`: and nothing more will for now."""
         if self._tree is not None:
-            self._tree.want()
+            self._tree.want(at_once=at_once)
+
+    async def settle(self) -> None:
+        """Returns when what was nudged has been looked at."""
+        while self._tree is not None and self._tree.wanted:
+            self._tree.hurry()
+            await self._tree.looked.wait()
 
     def close(self) -> None:
         if self._tree is not None:
@@ -62,7 +68,7 @@ class Follower:
     def join(self, tree: "_Tree") -> None:
         self._tree = tree
         tree.followers.append(self)
-        tree.want()
+        tree.want(at_once=True)
 
     async def tell(self, state: GitState) -> None:
         if state != self._last:
@@ -81,14 +87,29 @@ class _Tree:
         self._looking = False
         self._again = False
         self._not_before = 0.0
+        self.looked = anyio.Event()
 
-    def want(self) -> None:
+    @property
+    def wanted(self) -> bool:
+        """Whether a look is on its way."""
+        return self._looking or self._timer is not None
+
+    def hurry(self) -> None:
+        """The look that is wanted comes at once."""
+        if not self._looking:
+            self.want(at_once=True)
+
+    def want(self, *, at_once: bool = False) -> None:
         """A look soon, joined with those that are wanted already."""
         if self._looking:
             self._again = True
-        elif self._timer is None:
-            wait = max(SETTLE_S, self._not_before - time.monotonic())
-            self._timer = asyncio.get_running_loop().call_later(wait, self._begin)
+            return
+        if self._timer is not None:
+            if not at_once:
+                return
+            self._timer.cancel()
+        wait = max(0.0 if at_once else SETTLE_S, self._not_before - time.monotonic())
+        self._timer = asyncio.get_running_loop().call_later(wait, self._begin)
 
     def _begin(self) -> None:
         self._timer = None
@@ -125,8 +146,10 @@ class _Tree:
             for follower in list(self.followers):
                 await follower.tell(state)
         if self._again and self.followers:
-            self._again = False
             self.want()
+        self._again = False
+        self.looked.set()
+        self.looked = anyio.Event()
 
 
 class Watchers:
