@@ -180,4 +180,5 @@ BEHAVIOURS: dict[str, str] = {
     "D6": "A scripted daemon for the tests of apps has the journal, API and lifecycles of the real one.",
     "D7": "An artifact is read whole, in part, in pieces or into a file that is never half there.",
     "D8": "Each name, field and default of the app contract is there and does what it says.",
+    "W8": "A package can bring an environment of its own; a broken one stops neither daemon nor session.",
 }
