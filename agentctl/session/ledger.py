@@ -134,7 +134,8 @@ class Ledger:
             payload = event.payload
             if isinstance(payload, MessageChunk):
                 writes.events.append(event)
-                facts.chunk(event, payload)
+                if payload.message_id != facts.done_with:
+                    facts.chunk(event, payload)
                 self.links.chunk(event, payload, writes)
                 continue
             kind = type(payload)

@@ -111,6 +111,8 @@ class Facts:
         self.changed: dict[str, TallyRecord] = {}
         """Those that were not stored since they changed."""
         self._ran = ("", SeenTool(ToolKind.OTHER))
+        self.done_with: str | None = None
+        """A message of whose further chunks nothing is kept."""
         self._message: str | None = None
         self._room = 0
 
@@ -131,14 +133,16 @@ class Facts:
             fold(self, event, event.payload)
 
     def chunk(self, event: Event, payload: MessageChunk) -> None:
-        """Text comes in floods: but for its first piece this is two comparisons."""
+        """Text comes in floods: of most of it `done_with` spares its caller this call."""
         if payload.message_id != self._message:
             self._speaks(event, payload)
         if self._room > 0 and payload.text:
             self._append(payload.text)
+        if self._room <= 0:
+            self.done_with = payload.message_id
 
     def _speaks(self, event: Event, payload: MessageChunk) -> None:
-        self._message, self._room = payload.message_id, 0
+        self._message, self._room, self.done_with = payload.message_id, 0, None
         if event.parent_tool_call_id is not None or payload.role not in _SPEAKERS:
             return
         key = _key(event, payload.message_id)
@@ -167,7 +171,7 @@ class Facts:
             return
         seen, progress = self.seen, self.record.progress
         key = _key(event, payload.message_id)
-        self._message = None
+        self._message = self.done_with = None
         if payload.retracted or not payload.content:
             if key in seen.said:
                 seen.said.remove(key)
@@ -198,7 +202,7 @@ class Facts:
             if tally is not None:
                 tally.started, tally.started_at = True, event.ts
             self._forget_ended()
-            self._message, self.seen.speaking = None, ""
+            self._message, self.done_with, self.seen.speaking = None, None, ""
             prompt = self.seen.waiting.pop(run_id, "")
             progress.last_message = prompt or progress.last_message
 
