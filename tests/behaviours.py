@@ -150,6 +150,7 @@ BEHAVIOURS: dict[str, str] = {
     "GA9": "A client of agentctl acp that leaves cancels what it began; its sessions stay to be taken up again.",
     "GA10": "A restart of the daemon in a prompt over ACP ends it with the run's real outcome; nothing is lost or told twice.",
     "GA11": "acpx prompts, allows, denies, cancels and resumes each agent through agentctl acp.",
+    "GA12": "The Python SDK of ACP, as a client, reads all that agentctl acp says and holds a whole conversation.",
     "F1": "Test results are read from what test commands print, and from nothing else.",
     "F2": "What was done in a session is counted once, late events too, and survives any restart.",
     "F3": "A session is active, paused, completed or failed; lists filter by that and tell the total.",

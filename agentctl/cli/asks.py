@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from agentctl.cli.cards import card, full_diff, question_card
+from agentctl.cli.cards import card, choices, full_diff, question_card
 from agentctl.cli.keyboard import ENTER, ERASE, ESCAPE
 from agentctl.cli.out import clean
 from agentctl.cli.screen import Screen
@@ -110,7 +110,7 @@ class Asks:
     def _prompt(self, ask: Ask) -> str:
         reach = _REACH.get(ask.data.get("tool_kind", ""), "")
         choices = ["[y]es", f"[a]lways{reach}", "[n]o", "[r]eason…", "[d]iff"]
-        if not ask.data.get("details", {}).get("diff"):
+        if not (ask.data.get("details", {}).get("diff") or ask.data.get("document")):
             choices.pop()
         return "  allow " + " · ".join(choices) + " "
 
@@ -140,6 +140,8 @@ class Asks:
         many = asked[at]["question"] if at and at < len(asked) else ""
         if many:
             self._screen.line(f"  {clean(many)}")
+            for line in choices(asked[at], self._screen):
+                self._screen.line(line)
         ask.typing = ""
         self._screen.bottom("  answer: ")
 

@@ -14,6 +14,9 @@ Json = dict[str, Any]
 DIFF_LINES = 8
 """Lines of a diff on a card; `d` shows all."""
 
+DOCUMENT_LINES = 20
+"""Lines of a plan on a card: it is what is decided."""
+
 _ONCE = frozenset({"allow_once", "reject_once"})
 
 
@@ -73,6 +76,11 @@ def card(data: Json, screen: Screen) -> Iterator[str]:
     yield from (_bar(line, screen) for line in lines[:DIFF_LINES])
     if len(lines) > DIFF_LINES:
         yield _bar(f"… {len(lines) - DIFF_LINES} more lines (d to see them)", screen)
+    document = clean(data.get("document", "")).strip()
+    plan = document.split("\n") if document else []
+    yield from (_bar(line, screen) for line in plan[:DOCUMENT_LINES])
+    if len(plan) > DOCUMENT_LINES:
+        yield _bar(f"… {len(plan) - DOCUMENT_LINES} more lines (d to see them)", screen)
     for number, option in enumerate(_further(data), 1):
         yield f"  [{number}] " + plain(option["name"])
 
@@ -82,7 +90,9 @@ def _further(data: Json) -> list[Json]:
 
 
 def full_diff(data: Json, screen: Screen) -> Iterator[str]:
-    for line in clean(data.get("details", {}).get("diff", "")).rstrip("\n").split("\n"):
+    """All of what a card shows the beginning of: a diff, or a plan."""
+    whole = data.get("details", {}).get("diff", "") or data.get("document", "")
+    for line in clean(whole).rstrip("\n").split("\n"):
         yield _bar(line, screen)
 
 
@@ -96,15 +106,22 @@ def question_card(data: Json, screen: Screen) -> Iterator[str]:
     if data.get("url"):
         yield "  open " + plain(data["url"])
     for question in asked[:1]:
-        for number, option in enumerate(question.get("options", []), 1):
-            about = f" · {plain(option['description'])}" if option.get("description") else ""
-            yield f"  [{number}] {plain(option.get('name') or option['id'])}" + screen.style(
-                about, "dim"
-            )
+        yield from choices(question, screen)
     fields: Json = data.get("schema", {}).get("properties", {})
     for name, each in fields.items():
         yield screen.style(f"  {plain(name)}: {plain(str(each.get('type', 'text')))}", "dim")
     yield screen.style("  Enter sends it, Esc declines", "dim")
+
+
+def choices(question: Json, screen: Screen) -> Iterator[str]:
+    """The options of one question, and how many of them may be named."""
+    for number, option in enumerate(question.get("options", []), 1):
+        about = f" · {plain(option['description'])}" if option.get("description") else ""
+        yield f"  [{number}] {plain(option.get('name') or option['id'])}" + screen.style(
+            about, "dim"
+        )
+    if question.get("multiple") and question.get("options"):
+        yield screen.style("  several may be named: 1, 3", "dim")
 
 
 def diff_counts(diff: str) -> tuple[int, int]:

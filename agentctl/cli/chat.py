@@ -10,6 +10,7 @@ from agentctl.cli import completion, inputs, options
 from agentctl.cli.state import go
 
 if TYPE_CHECKING:
+    from agentctl.cli.follow import What
     from agentctl.client import AgentCtl
 
 LEAVE = frozenset({"/exit", "/quit"})
@@ -32,7 +33,8 @@ def chat(
 ) -> None:
     """Talks with an agent; answers its requests at the keyboard. /exit or Ctrl-D leaves.
 
-    A session that was made here is closed at the end; one that was there stays.
+    What you type while it works is its next prompt; Ctrl-C cancels what it is at. A session that
+    was made here is closed at the end; one that was there stays.
 
     \b
     Examples:
@@ -85,22 +87,58 @@ async def _open(
 
 
 async def _talk(client: "AgentCtl", session_id: str) -> None:
-    from agentctl.cli.follow import What
+    """One prompt after the other; what is typed while the agent works is queued and shown in turn."""
     from agentctl.cli.following import follow
     from agentctl.cli.lines import read_lines
 
+    queue = await _going_on(client, session_id)
+    drafts: list[str] = []
     first = True
+
+    async def send(line: str) -> str:
+        what = await _prompt(client, session_id, line)
+        queue.append(what)
+        return "queued"
+
     while True:
-        line = await read_lines()
-        if line is None or line.strip() in LEAVE:
-            return
-        if not line.strip():
-            continue
-        after = (await client.daemon.get_info()).head_cursor
-        made = await client.runs.create(session_id, line)
-        what = What(session_id, made.run.run_id, after, header=first)
-        await follow(client, what, as_json=False)
+        if not queue:
+            line = await read_lines(drafts.pop() if drafts else "")
+            if line is None or line.strip() in LEAVE:
+                return
+            if not line.strip():
+                continue
+            queue.append(await _prompt(client, session_id, line))
+        what = queue.pop(0)
+        what.header = first
+        await follow(client, what, as_json=False, send=send, keep=drafts.append)
         first = False
+
+
+async def _prompt(client: "AgentCtl", session_id: str, line: str) -> "What":
+    from agentctl.cli.follow import What
+
+    after = (await client.daemon.get_info()).head_cursor
+    made = await client.runs.create(session_id, line)
+    return What(session_id, made.run.run_id, after)
+
+
+async def _going_on(client: "AgentCtl", session_id: str) -> "list[What]":
+    """The run that a session is at, with what it waits for: who comes late can answer it."""
+    from agentctl.cli.follow import What
+    from agentctl.rpc.jsonview import to_dict
+
+    after = (await client.daemon.get_info()).head_cursor
+    runs = (await client.runs.list(session_id=session_id, states=["running"])).runs
+    if not runs:
+        return []
+    run_id = runs[0].run_id
+    approvals = (await client.approvals.list(session_id=session_id)).approvals
+    questions = (await client.questions.list(session_id=session_id)).questions
+    asked = [
+        *((each.approval_id, to_dict(each.request), False) for each in approvals),
+        *((each.question_id, to_dict(each.request), True) for each in questions),
+    ]
+    return [What(session_id, run_id, after, begun=True, asked=asked)]
 
 
 async def _close(client: "AgentCtl", session_id: str) -> None:

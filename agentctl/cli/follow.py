@@ -5,6 +5,7 @@ It refuses to know how anything looks. A run belongs to the daemon: leaving here
 
 import signal
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from anyio.abc import TaskGroup
 from agentctl.cli import errors, keyboard
 from agentctl.cli.asks import Asks
 from agentctl.cli.cards import hint
+from agentctl.cli.compose import Compose
 from agentctl.cli.render import TerminalView
 from agentctl.cli.runview import RunView
 from agentctl.core.errors import AgentctlError
@@ -61,18 +63,27 @@ class What:
     on_ask: str = "wait"
     header: bool = True
     entry_id: str = ""
+    begun: bool = False
+    asked: Sequence[tuple[str, Json, bool]] = ()
+    """What is open already, of a run that began before: (id, request, whether it is a question)."""
 
 
 class Follow:
     """Follows one run. `run()` returns the exit code."""
 
     def __init__(
-        self, client: "AgentCtl", what: What, view: RunView, asks: Asks | None = None
+        self,
+        client: "AgentCtl",
+        what: What,
+        view: RunView,
+        asks: Asks | None = None,
+        compose: Compose | None = None,
     ) -> None:
         self._client = client
         self._what = what
         self._view = view
         self._asks = asks
+        self._compose = compose
         self._complete: Json | None = None
         self._decision = ""
         self._hints: dict[str, str] = {}
@@ -96,6 +107,10 @@ class Follow:
                         group.start_soon(self._hear_start)
                     if self._asks is not None:
                         group.start_soon(self._keys, self._asks)
+                    if self._what.begun:
+                        await self._header()
+                    for identifier, data, question in self._what.asked:
+                        await self._asked(identifier, data, group, question=question)
                     await self._read(group)
                     group.cancel_scope.cancel()
             finally:
@@ -222,18 +237,25 @@ class Follow:
         """Shows the next card, or says who can answer, once a batch has told what is still open."""
         while self._hints:
             self._view.note(self._hints.pop(next(iter(self._hints))))
+        typing = self._compose is not None and self._compose.busy
         if self._asks is not None:
-            self._asks.show()
+            if not typing:
+                # A card under the fingers of somebody who types would take a letter for an answer.
+                self._asks.show()
             if isinstance(self._view, TerminalView):
-                self._view.quiet = self._asks.busy
+                self._view.quiet = self._asks.busy or typing
 
     async def _keys(self, asks: Asks) -> None:
         async for key in keyboard.read_keys(sys.stdin.fileno()):
+            typing = self._compose is not None and self._compose.busy
             if asks.busy:
                 await asks.key(key)
                 self._draw()
-            elif key == "o" and isinstance(self._view, TerminalView):
+            elif key == "o" and not typing and isinstance(self._view, TerminalView):
                 self._view.open_output()
+            elif self._compose is not None:
+                await self._compose.key(key)
+                self._draw()
 
     async def _hear_start(self) -> None:
         """What a process says of itself before it serves any session is in no session's stream."""

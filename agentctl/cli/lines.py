@@ -7,10 +7,11 @@ import termios
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 
-async def read_lines() -> str | None:
-    """What is typed up to Enter; None at the end of the input. Lines that end in a backslash go on."""
+async def read_lines(draft: str = "") -> str | None:
+    """What is typed up to Enter, after `draft`; None at the end of the input. Lines that end in a backslash go on."""
     loop = asyncio.get_running_loop()
     typed: asyncio.Future[str | None] = loop.create_future()
 
@@ -25,7 +26,8 @@ async def read_lines() -> str | None:
 
     if sys.stdin.isatty():
         # Gives history and editing to input().
-        importlib.import_module("readline")
+        readline: Any = importlib.import_module("readline")
+        readline.set_startup_hook(lambda: readline.insert_text(draft) if draft else None)
     with _terminal_as_before():
         # A thread that Python would wait for at its end: nothing wakes it but the Enter key.
         threading.Thread(target=read, daemon=True).start()
