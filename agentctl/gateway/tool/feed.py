@@ -14,6 +14,7 @@ import anyio.abc
 from agentctl.client import AgentCtl
 from agentctl.client.stream import DEFAULT_PATIENCE_S, Subscription, retryable
 from agentctl.core.errors import AgentctlError
+from agentctl.gateway.tool.errors import away
 from agentctl.gateway.tool.instances import Instances
 from agentctl.gateway.tool.shape import iso
 from agentctl.gateway.tool.track import NOW, TYPES, Place, Track, joined, places
@@ -145,7 +146,9 @@ class Feed:
                     return
                 except AgentctlError as error:
                     if not self._reconnect or not retryable(error):
-                        await self._trouble(error.message, recoverable=retryable(error))
+                        self._readers.pop(id(client), None)
+                        self._instances.lose(client.address)
+                        await self._trouble(away(error), recoverable=retryable(error))
                         return
                 await anyio.sleep(PAUSE_S)
 

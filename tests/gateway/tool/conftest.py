@@ -28,8 +28,11 @@ class Served:
     """A daemon, where its projects may lie, and the environment of a user of it."""
 
     root: Path
-    process: subprocess.Popen[bytes]
     env: dict[str, str]
+    argv: list[str]
+    process: subprocess.Popen[bytes] | None = None
+    listening: str = ""
+    """The address that it printed."""
 
     @property
     def data_dir(self) -> Path:
@@ -38,6 +41,28 @@ class Served:
     @property
     def address(self) -> str:
         return f"unix:{self.data_dir / 'run' / 'agentctl.sock'}"
+
+    def start(self) -> None:
+        """Returns once it serves."""
+        with (self.root / "daemon.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                self.argv, env=self.env, stdout=subprocess.PIPE, stderr=log
+            )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline().decode()
+        assert line.startswith("agentctl listening on "), (self.root / "daemon.log").read_text()
+        self.listening = line.split()[-1]
+
+    def stop(self) -> None:
+        process, self.process = self.process, None
+        if process is not None and process.stdout is not None:
+            process.terminate()
+            process.wait(PATIENCE_S)
+            process.stdout.close()
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
 
     def project(self, name: str) -> str:
         path = self.root / "work" / name
@@ -70,25 +95,20 @@ def environment(root: Path) -> dict[str, str]:
 
 
 @contextmanager
-def serving(settings: str = "", *options: str) -> Generator[Served]:
+def serving(settings: str = "", *options: str, token: str = "") -> Generator[Served]:
     """A daemon in a short directory, stopped at the end whatever happens."""
     with tempfile.TemporaryDirectory(prefix="actl-", dir="/tmp") as folder:
         root = Path(folder)
         (root / "work").mkdir()
+        (root / "token").write_text(token)
         (root / "agentctl.toml").write_text(settings.format(root=root))
-        env = environment(root)
-        with (root / "daemon.log").open("wb") as log:
-            argv = [sys.executable, "-m", "agentctl", "serve", *options]
-            process = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=log)
-        assert process.stdout is not None
+        argv = [sys.executable, "-m", "agentctl", "serve", *options]
+        served = Served(root, environment(root), argv)
         try:
-            line = process.stdout.readline()
-            assert line.startswith(b"agentctl listening"), (root / "daemon.log").read_text()
-            yield Served(root, process, env)
+            served.start()
+            yield served
         finally:
-            process.terminate()
-            process.wait(PATIENCE_S)
-            process.stdout.close()
+            served.stop()
 
 
 SETTINGS = 'default_agent = "demo"\nworkspace_root = "{root}/work"\n'
