@@ -26,6 +26,7 @@ from agentctl.core.parts import (
     SlashCommand,
     Usage,
 )
+from agentctl.core.whole import Whole
 from agentctl.core.words import (
     AgentState,
     ArtifactAction,
@@ -48,7 +49,6 @@ from agentctl.core.words import (
     ToolKind,
     ToolStatus,
 )
-from agentctl.core.whole import Whole
 
 
 @dataclass(slots=True)

@@ -27,6 +27,9 @@ BEAT_S = 0.04
 # What comes after the answer must really be late: the answer has left the pipe by then.
 LATE_S = 0.03
 
+# A picture of one pixel, as the protocol carries it.
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
 _WORDS = (
     "the",
     "quick",
@@ -62,6 +65,7 @@ class Actions:
             "run": lambda step: self._run(step.text, ask=True),
             "run!": lambda step: self._run(step.text, ask=False),
             "write": self._write,
+            "picture": self._picture,
             "ask": self._ask,
             "usage": lambda _: turn.report_usage(),
             "title": self._title,
@@ -263,6 +267,17 @@ class Actions:
             raw["truncated"] = True
         status = "completed" if code == 0 else "failed"
         turn.tool_update(call_id, status=status, content=_text(output), rawOutput=raw)
+
+    def _picture(self, step: Step) -> None:
+        turn = self._turn
+        image: Json = {"type": "image", "data": PIXEL, "mimeType": "image/png"}
+        if not step.text:
+            turn.update({"sessionUpdate": "agent_message_chunk", "content": image})
+            return
+        call_id = turn.call_id()
+        turn.tool(call_id, step.text, "other", "in_progress")
+        content: list[Json] = [{"type": "content", "content": image}]
+        turn.tool_update(call_id, status="completed", content=content)
 
     def _background(self, step: Step) -> None:
         turn, call_id = self._turn, self._turn.call_id()

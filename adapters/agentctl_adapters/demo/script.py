@@ -30,6 +30,10 @@ def _nothing(argument: str) -> tuple[str, tuple[int, ...]] | None:
     return None if argument.strip() else ("", ())
 
 
+def _anything(argument: str) -> tuple[str, tuple[int, ...]] | None:
+    return argument.strip(), ()
+
+
 def _maybe_word(argument: str) -> tuple[str, tuple[int, ...]] | None:
     return (argument.strip(), ()) if len(argument.split()) <= 1 else None
 
@@ -76,6 +80,7 @@ _VERBS: dict[str, tuple[_Reader, str, str]] = {
     "run": (_text, "COMMAND", "ask, then run a shell command in the workspace"),
     "run!": (_text, "COMMAND", "the same without asking"),
     "write": (_path_and_text, "PATH TEXT", "ask, then write a file of the workspace"),
+    "picture": (_anything, "[TOOL]", "show a picture, or have a tool of that title show it"),
     "ask": (_text, "QUESTION", "ask you a question"),
     "usage": (_nothing, "", "report tokens and cost"),
     "title": (_text, "TEXT", "give the session a title"),
