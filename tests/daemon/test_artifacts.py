@@ -171,6 +171,7 @@ async def test_what_a_run_made_can_be_listed_read_in_ranges_and_deleted(tmp_path
                 "file",
                 "log",
                 "media",
+                "screenshot",
                 "trajectory",
             ]
             listed = await client.artifacts.list(session_id=session, kinds=["file", "log"])
