@@ -33,7 +33,7 @@ class Offers:
     booleans: bool = False
     agents: Agents | None = None
     told: SessionOptions = field(default_factory=SessionOptions)
-    _sent: dict[str, Any] = field(default_factory=dict[str, Any])
+    _sent: dict[str, Any] = field(default_factory=lambda: {"config_option_update": list[Json]()})
 
     def fold(self, options: SessionOptions) -> None:
         for each in fields(options):

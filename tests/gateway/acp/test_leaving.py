@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.demo.driver import PATIENCE_S
+from tests.demo.driver import PATIENCE_S, Json
 from tests.gateway.acp.client import Client, clean_env
 from tests.gateway.acp.conftest import House
 
@@ -60,24 +60,30 @@ def test_a_client_that_leaves_in_mid_turn_cancels_it_and_can_come_back(
 @pytest.mark.proves("GA9")
 def test_a_client_that_reads_no_more_is_gone(house: House, workspace: Path) -> None:
     command = [sys.executable, "-m", "agentctl", "acp", "--agent", "demo"]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, env=house.env, **pipes) as process:
-        assert process.stdin is not None and process.stdout is not None
+    with subprocess.Popen(
+        command,
+        env=house.env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        stdin, stdout = process.stdin, process.stdout
+        assert stdin is not None and stdout is not None
 
         def call(number: int, method: str, **params: object) -> None:
             message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-            process.stdin.write(json.dumps(message).encode() + b"\n")
-            process.stdin.flush()
+            stdin.write(json.dumps(message).encode() + b"\n")
+            stdin.flush()
 
         call(1, "initialize", protocolVersion=1)
         call(2, "session/new", cwd=str(workspace), mcpServers=[])
         session = ""
         while not session:
-            told = json.loads(process.stdout.readline())
-            session = (told.get("result") or {}).get("sessionId", "")
+            told: Json = json.loads(stdout.readline())
+            session = told.get("result", {}).get("sessionId", "")
         text = [{"type": "text", "text": "chunks 20000 1000 || hang"}]
         call(3, "session/prompt", sessionId=session, prompt=text)
-        process.stdout.close()
+        stdout.close()
         assert process.wait(PATIENCE_S) == 0
     run = json.loads(house.agentctl("runs", "ls", "--json").splitlines()[0])["run_id"]
     rows = house.agentctl("events", "--run", run, "--follow", "--type", "complete", "--json")
@@ -145,9 +151,7 @@ def test_a_restart_of_the_daemon_in_mid_prompt_ends_it_with_its_real_outcome(
 
 
 @pytest.mark.proves("GA10")
-def test_a_prompt_to_a_daemon_that_is_away_waits_for_it(
-    own_house: House, workspace: Path
-) -> None:
+def test_a_prompt_to_a_daemon_that_is_away_waits_for_it(own_house: House, workspace: Path) -> None:
     with Client("--agent", "demo", **own_house.env) as client:
         client.initialize()
         client.open(workspace)
