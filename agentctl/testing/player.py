@@ -171,6 +171,7 @@ class Player:
         done = ToolUpdate(
             call.tool_call_id,
             ToolStatus.FAILED if step.error else ToolStatus.COMPLETED,
+            content=[_png(each) for each in step.images] or None,
             output_replace=step.output or None,
             exit_code=step.exit_code,
             error=step.error or None,
@@ -251,10 +252,13 @@ def _payload(step: Think | Plan | ShowImage | Emit) -> Payload:
         case Plan():
             return _plan(step)
         case ShowImage():
-            block = ContentBlock(ContentType.IMAGE, data=step.data, mime_type=step.mime_type)
-            return MessageChunk("", Role.ASSISTANT, content=block)
+            return MessageChunk("", Role.ASSISTANT, content=_png(step.data, step.mime_type))
         case Emit():
             return step.payload
+
+
+def _png(data: bytes, mime_type: str = "image/png") -> ContentBlock:
+    return ContentBlock(ContentType.IMAGE, data=data, mime_type=mime_type)
 
 
 def _plan(step: Plan) -> PlanPayload:

@@ -60,6 +60,7 @@ class UseTool:
     Attributes:
         kind: read, edit, delete, move, search, execute, think, fetch, subagent, todo, mcp or other.
         pieces: output that comes bit by bit, before `output`, which is all of it.
+        images: PNG pictures that it shows.
         error: it fails with this.
         risk: low, medium or high, as the agent would say.
     """
@@ -72,6 +73,7 @@ class UseTool:
     paths: Sequence[str] = ()
     pieces: Sequence[str] = ()
     output: str = ""
+    images: Sequence[bytes] = ()
     exit_code: int | None = None
     error: str = ""
     ask: bool = False
