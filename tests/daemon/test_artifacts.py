@@ -175,7 +175,7 @@ async def test_what_a_run_made_can_be_listed_read_in_ranges_and_deleted(tmp_path
                 "trajectory",
             ]
             listed = await client.artifacts.list(session_id=session, kinds=["file", "log"])
-            assert [kind(each) for each in listed.artifacts] == ["log", "file"]
+            assert [kind(each) for each in listed.artifacts] == ["file", "log"]
             (log,) = of_kind(ended.artifacts, "log")
             whole = "".join(f"{number}\n" for number in range(1, 100_001)).encode()
             assert await download(client, log.artifact_id) == whole
