@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import anyio
 import anyio.abc
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from agentctl.client import AgentCtl
 from agentctl.client.stream import DEFAULT_PATIENCE_S, Subscription, retryable
@@ -56,7 +57,8 @@ class Feed:
         self._told: dict[str, Place] = {}
         self._readers: dict[int, anyio.CancelScope] = {}
         self._group: anyio.abc.TaskGroup | None = None
-        self._send, self._receive = anyio.create_memory_object_stream[tuple[Json, Place | None]](0)
+        self._send: MemoryObjectSendStream[tuple[Json, Place | None]]
+        self._receive: MemoryObjectReceiveStream[tuple[Json, Place | None]]
 
     def hears(self, session_id: str) -> bool:
         """Whether the events of a session come here now."""
@@ -69,13 +71,13 @@ class Feed:
             await self._instances.reachable()
         group = anyio.create_task_group()
         await group.__aenter__()
+        self._send, self._receive = anyio.create_memory_object_stream(0)
         try:
             changed = self._instances.changed
             await self._look(group)
             group.start_soon(self._watch, group, changed)
         except BaseException:
-            group.cancel_scope.cancel()
-            await group.__aexit__(None, None, None)
+            await self._leave(group)
             raise
         self._group = group
         return self
@@ -88,6 +90,9 @@ class Feed:
     ) -> None:
         group, self._group = self._group, None
         assert group is not None
+        await self._leave(group)
+
+    async def _leave(self, group: anyio.abc.TaskGroup) -> None:
         group.cancel_scope.cancel()
         await group.__aexit__(None, None, None)
         self._send.close()

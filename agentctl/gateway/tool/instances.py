@@ -231,9 +231,10 @@ class Instances:
         found: list[Instance] = []
         away: list[str] = []
         last: ToolError | None = None
-        for each in [each for each in self._all.values() if each.wanted]:
+        wanted = [each for each in self._all.values() if each.wanted]
+        for each in wanted:
             try:
-                found.append(await self.ensure(each))
+                found.append(await self.ensure(each, patient=len(wanted) == 1))
             except ToolError as error:
                 away.append(each.name)
                 last = error
@@ -241,15 +242,16 @@ class Instances:
             raise last or _not_connected("", "no instance is connected")
         return found, away
 
-    async def ensure(self, instance: Instance) -> Instance:
-        """Connects it when it is wanted and is not connected."""
+    async def ensure(self, instance: Instance, *, patient: bool = True) -> Instance:
+        """Connects it when it is wanted and is not; one that was just lost is waited for."""
         if instance.up:
             return instance
         if not instance.wanted:
             raise _not_connected(instance.name, "it is not connected")
         if not self._features.auto_reconnect and (instance.lost or instance.problem):
             raise self._why(instance)
-        deadline = anyio.current_time() + (RECONNECT_S if instance.lost else 0)
+        waits = patient and instance.lost and instance.problem is None
+        deadline = anyio.current_time() + (RECONNECT_S if waits else 0)
         async with self._lock:
             while not instance.up:
                 try:

@@ -3,6 +3,7 @@
 It refuses to know what is served.
 """
 
+import logging
 import signal
 import socket
 import threading
@@ -73,7 +74,7 @@ class _Server(uvicorn.Server):
 
 
 async def serve(app: ASGIApp, listening: socket.socket, ready: Callable[[], None]) -> None:
-    """Serves until SIGINT, SIGTERM, or until it is cancelled."""
+    """Serves until SIGINT, SIGTERM, or until it is cancelled; then connections get LEAVE_S to end."""
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -88,16 +89,23 @@ async def serve(app: ASGIApp, listening: socket.socket, ready: Callable[[], None
     server = _Server(config, ready)
 
     async def stop() -> None:
-        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-            async for _ in signals:
-                server.should_exit = True
-                return
-
-    async with anyio.create_task_group() as group:
-        if threading.current_thread() is threading.main_thread():
-            group.start_soon(stop)
         try:
-            await server.serve([listening])
+            if threading.current_thread() is not threading.main_thread():
+                await anyio.sleep_forever()
+            with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+                async for _ in signals:
+                    return
         finally:
             server.should_exit = True
-            group.cancel_scope.cancel()
+
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
+    async with anyio.create_task_group() as group:
+        group.start_soon(stop)
+        with anyio.CancelScope(shield=True):
+            await server.serve([listening])
+        group.cancel_scope.cancel()
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """A refused WebSocket has its answer; the server logs it as an error all the same."""
+    return "without completing handshake" not in record.getMessage()
