@@ -113,6 +113,18 @@ def count_briefed(
     return conn.execute(f"SELECT count(*) FROM brief WHERE {text}", values).fetchone()[0]
 
 
+def count_by(
+    conn: sqlite3.Connection, kind: str, name: str, where: Sequence[Where], but: Collection[str]
+) -> dict[str, int]:
+    text, values = _fit(kind, where, but)
+    rows = conn.execute(
+        f"SELECT json_extract(brief.body, ?) AS value, count(*) FROM brief WHERE {text}"
+        " GROUP BY value",
+        (f"$.{name}", *values),
+    )
+    return {row[0]: row[1] for row in rows}
+
+
 def _fit(kind: str, where: Sequence[Where], but: Collection[str]) -> tuple[str, list[str | int]]:
     texts, values = ["brief.kind = ?"], list[str | int]([kind])
     for one in where:

@@ -145,6 +145,14 @@ class Journal:
         """How many docs `briefed` would give in all."""
         return await self._readers.run(lambda conn: documents.count_briefed(conn, kind, where, but))
 
+    async def count_by(
+        self, kind: str, name: str, where: Sequence[Where], *, but: Collection[str] = ()
+    ) -> dict[str, int]:
+        """As `count_briefed`, for each value of the briefs' member `name`."""
+        return await self._readers.run(
+            lambda conn: documents.count_by(conn, kind, name, where, but)
+        )
+
     async def lacking(self, kind: str, other: str, *, limit: int = 1000) -> list[str]:
         """Ids of docs of a kind for which there is none of the other kind."""
         return await self._readers.run(lambda conn: documents.lacking(conn, kind, other, limit))

@@ -24,9 +24,9 @@ from agentctl.rpc.jsonview import to_dict
 from agentctl.rpc.ports import HubApi
 from agentctl.rpc.records import enum_number, run_message, session_message
 from agentctl.rpc.requests import MAX_PAGE
-from agentctl.rpc.tally import RunTally, Tally, entry_stats, model_stats
+from agentctl.rpc.tally import Tally, entry_stats, model_stats
 from agentctl.session.api import ManagerApi
-from agentctl.session.records import RunRecord, SessionRecord
+from agentctl.session.records import RunRecord, SessionRecord, TallyRecord
 
 CHUNK_BYTES = 256 * 1024
 """A piece on the wire; far below what clients take."""
@@ -53,7 +53,7 @@ class Cut:
 
     record: SessionRecord
     runs: list[v1.Run]
-    tallied: Mapping[str, RunTally]
+    tallied: Mapping[str, TallyRecord]
     cursor: str
     seq: int
 
@@ -95,16 +95,19 @@ async def cut(manager: ManagerApi, hub: HubApi, record: SessionRecord) -> Cut:
     known = {run.id for run in records}
     records += [await manager.get_run(each) for each in counted.runs if each not in known]
     records.sort(key=lambda run: run.id)
-    runs = [_at_cut(run_message(each), counted.runs.get(each.id)) for each in records]
-    return Cut(record, runs, counted.runs, cursor, seq)
+    tallied = counted.runs
+    runs = [
+        _at_cut(run_message(each), tallied.get(each.id), counted.complete.get(each.id))
+        for each in records
+    ]
+    return Cut(record, runs, tallied, cursor, seq)
 
 
-def _at_cut(run: v1.Run, told: RunTally | None) -> v1.Run:
+def _at_cut(run: v1.Run, told: TallyRecord | None, end: v1.Complete | None) -> v1.Run:
     """The run as the events have it; one whose events are gone is as its record says."""
     if told is None:
         return run
-    if told.complete is not None:
-        end = told.complete
+    if end is not None:
         run.state = enum_number(v1.RunState, words(v1.Outcome.DESCRIPTOR)[end.outcome])
         run.ended_at = told.ended_at
         for name in ("stop_reason", "cost_usd", "started_at"):

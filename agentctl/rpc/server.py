@@ -99,7 +99,7 @@ class Server:
             "Models": ModelsService(manager, hub, catalog, discover),
             "Tools": ToolsService(manager, hub),
             "Environments": EnvironmentsService(manager),
-            "Stats": StatsService(manager, hub, catalog, facts.settings.data_dir),
+            "Stats": StatsService(manager, catalog, facts.settings.data_dir),
         }
         self._services["Daemon"] = DaemonService(
             manager,

@@ -1,13 +1,20 @@
-"""Owns the counting of runs: how they ended, tokens, cost, tools, commands, files, time, models.
+"""Owns the sums over runs: how they ended, tokens, cost, tools, commands, files, time, models.
 
-Pure: events of the wire in, sums out. What was not told is left out of a sum and never counted as 0.
+Pure: what each run did goes in, sums come out. What was not told is left out of a sum and never
+counted as 0. For an export, which is of one place of the journal, it counts events of the wire itself;
+elsewhere runs are counted as they go (`session/progress.py`), by the same rules.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from agentctl import v1
-from agentctl.core.words import EventType, SessionState
+from agentctl.core.parts import Usage
+from agentctl.core.words import EventType, Outcome, SessionState
+from agentctl.rpc.enums import words
+from agentctl.rpc.mirror import fill, read
+from agentctl.session.progress import add_usage
+from agentctl.session.records import TallyRecord
 
 TYPES = frozenset(
     {
@@ -29,41 +36,34 @@ ACTIVE = frozenset(
 
 _DONE = frozenset({v1.ToolStatus.TOOL_STATUS_COMPLETED, v1.ToolStatus.TOOL_STATUS_FAILED})
 _FINAL = _DONE | {v1.ToolStatus.TOOL_STATUS_CANCELLED}
-_TOKENS = ("input", "output", "cache_read", "cache_write", "reasoning", "total")
+_OUTCOME = {number: Outcome(word) for number, word in words(v1.Outcome.DESCRIPTOR).items()}
 
 
 @dataclass(slots=True)
-class RunTally:
-    """One run. `complete` is absent while it runs; `ended_at` is Unix ms."""
+class _Counted:
+    """One run, the end that it was told with, and its tools that go on: whether each is a command."""
 
-    session_id: str
-    run_id: str
-    started: bool = False
-    complete: v1.Complete | None = None
-    ended_at: int = 0
-    model: str = ""
-    tools: int = 0
-    tools_failed: int = 0
-    commands: int = 0
-    files: set[str] = field(default_factory=set[str])
+    tally: TallyRecord
     open_tools: dict[str, bool] = field(default_factory=dict[str, bool])
-    """Tools that have not ended, and whether each runs a command."""
 
 
 class Tally:
-    """Counts the events of any number of sessions."""
+    """Counts the events of one session. `complete` has the end of each run that ended."""
 
     def __init__(
         self, *, models: Mapping[str, str] | None = None, asked: Mapping[str, str] | None = None
     ) -> None:
         """`models`: the model of a session until it is told; `asked`: the one of a run."""
-        self.runs: dict[str, RunTally] = {}
-        self.events = 0
+        self.complete: dict[str, v1.Complete] = {}
+        self._runs: dict[str, _Counted] = {}
         self._models = dict(models or {})
         self._asked = asked or {}
 
+    @property
+    def runs(self) -> dict[str, TallyRecord]:
+        return {run_id: counted.tally for run_id, counted in self._runs.items()}
+
     def feed(self, event: v1.AgentEvent) -> None:
-        self.events += 1
         session = event.session_id
         run_id = event.run_id or event.after_run_id
         kind = event.WhichOneof("payload")
@@ -74,9 +74,10 @@ class Tally:
             return
         if not run_id or not session:
             return
-        run = self.runs.get(run_id)
-        if run is None:
-            run = self.runs[run_id] = RunTally(session, run_id)
+        counted = self._runs.get(run_id)
+        if counted is None:
+            counted = self._runs[run_id] = _Counted(TallyRecord(run_id, session))
+        run = counted.tally
         match kind:
             case "run_status":
                 if event.run_status.status == v1.RunChange.RUN_CHANGE_STARTED:
@@ -84,87 +85,130 @@ class Tally:
                     if run_id in self._asked:
                         self._models[session] = self._asked[run_id]
             case "tool_call" | "tool_update":
-                _tool(run, event)
+                _tool(counted, event)
             case "file_change":
-                run.files.add(event.file_change.path)
+                if event.file_change.path not in run.files:
+                    run.files.append(event.file_change.path)
             case "complete":
-                run.complete = event.complete
-                run.ended_at = event.complete.ended_at or event.ts
+                self.complete[run_id] = end = event.complete
+                run.outcome = _OUTCOME.get(end.outcome, Outcome.FAILED)
+                run.started_at = end.started_at if end.HasField("started_at") else None
+                run.ended_at = end.ended_at or event.ts
+                run.usage = read(Usage, end.usage) if end.HasField("usage") else None
+                run.cost_usd = end.cost_usd if end.HasField("cost_usd") else None
                 run.model = self._models.get(session, "")
             case _:
                 pass
 
-    def ended(self, *, since: int | None = None) -> list[RunTally]:
-        """The runs to count: those that ended, at or after `since`, and without it also those
-        that still run."""
-        if since is None:
-            return list(self.runs.values())
-        return [run for run in self.runs.values() if run.complete and run.ended_at >= since]
 
-
-def _tool(run: RunTally, event: v1.AgentEvent) -> None:
+def _tool(counted: _Counted, event: v1.AgentEvent) -> None:
+    run, tools = counted.tally, counted.open_tools
     called = event.HasField("tool_call")
     told = event.tool_call if called else event.tool_update
     tool = told.tool_call_id
     if called:
-        run.tools += tool not in run.open_tools
-        run.open_tools.setdefault(tool, False)
-    elif tool not in run.open_tools:
+        run.tools += tool not in tools
+        tools.setdefault(tool, False)
+    elif tool not in tools:
         return
     if told.kind:
-        run.open_tools[tool] = told.kind == v1.ToolKind.TOOL_KIND_EXECUTE
+        tools[tool] = told.kind == v1.ToolKind.TOOL_KIND_EXECUTE
     if told.status in _FINAL:
-        executes = run.open_tools.pop(tool)
+        executes = tools.pop(tool)
         run.tools_failed += told.status == v1.ToolStatus.TOOL_STATUS_FAILED
         run.commands += executes and told.status in _DONE
 
 
+@dataclass(slots=True)
+class Sums:
+    """The sums of any number of runs; of the paths that they changed it keeps a number each."""
+
+    runs: int = 0
+    by_outcome: dict[Outcome, int] = field(default_factory=dict[Outcome, int])
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    run_ms: int = 0
+    tools: int = 0
+    tools_failed: int = 0
+    commands: int = 0
+    files: set[int] = field(default_factory=set[int])
+
+    def add(self, run: TallyRecord) -> None:
+        self.tools += run.tools
+        self.tools_failed += run.tools_failed
+        self.commands += run.commands
+        if run.files:
+            self.files.update(hash((run.session_id, path)) for path in run.files)
+        if run.outcome is None:
+            return
+        self.runs += 1
+        self.by_outcome[run.outcome] = self.by_outcome.get(run.outcome, 0) + 1
+        if run.started_at is not None:
+            self.run_ms += max(run.ended_at - run.started_at, 0)
+        if run.usage is not None:
+            self.usage = add_usage(self.usage, run.usage)
+        if run.cost_usd is not None:
+            self.cost_usd = (self.cost_usd or 0.0) + run.cost_usd
+
+    def _usage(self) -> v1.Usage | None:
+        return None if self.usage is None else fill(v1.Usage.DESCRIPTOR, self.usage)
+
+    def entry(self, entry_id: str, *, sessions: int, active: int) -> v1.EntryStats:
+        ended = self.by_outcome
+        timed_out = ended.get(Outcome.TIMED_OUT, 0)
+        return v1.EntryStats(
+            entry_id=entry_id,
+            sessions=sessions,
+            sessions_active=active,
+            runs=self.runs,
+            runs_completed=ended.get(Outcome.COMPLETED, 0),
+            runs_cancelled=ended.get(Outcome.CANCELLED, 0),
+            runs_failed=ended.get(Outcome.FAILED, 0) + timed_out,
+            runs_timed_out=timed_out,
+            run_ms=self.run_ms,
+            tools=self.tools,
+            tools_failed=self.tools_failed,
+            commands=self.commands,
+            files_changed=len(self.files),
+            usage=self._usage(),
+            cost_usd=self.cost_usd,
+        )
+
+    def model(self, model: str) -> v1.ModelStats:
+        return v1.ModelStats(
+            model=model, runs=self.runs, usage=self._usage(), cost_usd=self.cost_usd
+        )
+
+
 def entry_stats(
-    entry_id: str, runs: Iterable[RunTally], *, sessions: int, active: int
+    entry_id: str, runs: Iterable[TallyRecord], *, sessions: int, active: int
 ) -> v1.EntryStats:
     """The sums of some runs."""
-    stats = v1.EntryStats(entry_id=entry_id, sessions=sessions, sessions_active=active)
-    files: set[tuple[str, str]] = set()
+    sums = Sums()
     for run in runs:
-        stats.tools += run.tools
-        stats.tools_failed += run.tools_failed
-        stats.commands += run.commands
-        files.update((run.session_id, path) for path in run.files)
-        complete = run.complete
-        if complete is None:
-            continue
-        stats.runs += 1
-        match complete.outcome:
-            case v1.Outcome.OUTCOME_COMPLETED:
-                stats.runs_completed += 1
-            case v1.Outcome.OUTCOME_CANCELLED:
-                stats.runs_cancelled += 1
-            case v1.Outcome.OUTCOME_TIMED_OUT:
-                stats.runs_failed += 1
-                stats.runs_timed_out += 1
-            case _:
-                stats.runs_failed += 1
-        if complete.HasField("started_at") and complete.HasField("ended_at"):
-            stats.run_ms += max(complete.ended_at - complete.started_at, 0)
-        _add(stats, complete)
-    stats.files_changed = len(files)
-    return stats
+        sums.add(run)
+    return sums.entry(entry_id, sessions=sessions, active=active)
 
 
-def model_stats(runs: Iterable[RunTally]) -> list[v1.ModelStats]:
-    """The same by model, the most runs first; runs that go on count for none."""
-    found: dict[str, v1.ModelStats] = {}
+class ByModel:
+    """The same by model; runs that go on count for none."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, Sums] = {}
+
+    def add(self, run: TallyRecord) -> None:
+        if run.outcome is not None:
+            self._sums.setdefault(run.model, Sums()).add(run)
+
+    def stats(self) -> list[v1.ModelStats]:
+        """The most runs first."""
+        found = [sums.model(model) for model, sums in self._sums.items()]
+        return sorted(found, key=lambda each: (-each.runs, each.model))
+
+
+def model_stats(runs: Iterable[TallyRecord]) -> list[v1.ModelStats]:
+    """What some runs used, by model."""
+    by = ByModel()
     for run in runs:
-        if run.complete is not None:
-            stats = found.setdefault(run.model, v1.ModelStats(model=run.model))
-            stats.runs += 1
-            _add(stats, run.complete)
-    return sorted(found.values(), key=lambda each: (-each.runs, each.model))
-
-
-def _add(stats: v1.EntryStats | v1.ModelStats, complete: v1.Complete) -> None:
-    for name in _TOKENS:
-        if complete.usage.HasField(name):
-            setattr(stats.usage, name, getattr(stats.usage, name) + getattr(complete.usage, name))
-    if complete.HasField("cost_usd"):
-        stats.cost_usd += complete.cost_usd
+        by.add(run)
+    return by.stats()

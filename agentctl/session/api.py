@@ -3,7 +3,7 @@
 Every method may raise an `AgentctlError`. Mutating calls finish even when their caller leaves.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import BinaryIO, Protocol
 
 from agentctl.core.adapter import HistoryPage, NativeSession
@@ -23,9 +23,11 @@ from agentctl.session.records import (
     Respond,
     RunCreated,
     RunRecord,
+    SessionCounts,
     SessionFilter,
     SessionRecord,
     SessionUpdate,
+    TallyRecord,
 )
 from agentctl.session.tool_reads import ToolsTold
 
@@ -63,6 +65,12 @@ class SessionsApi(Protocol):
     ) -> tuple[list[SessionRecord], str]: ...
 
     async def count_sessions(self, where: SessionFilter) -> int: ...
+
+    async def count_by_entry(self, where: SessionFilter) -> dict[str, SessionCounts]: ...
+
+    def tallies(self, session_id: str = "") -> AsyncGenerator[Sequence[TallyRecord]]:
+        """What each kept run did, of one session or all, a page at a time; close it when done."""
+        ...
 
     async def resolve_session(self, where: SessionFilter) -> SessionRecord: ...
 
@@ -190,6 +198,10 @@ class ArtifactsApi(Protocol):
         ...
 
     async def get_artifact(self, artifact_id: str, *, run_id: str = "") -> ArtifactRecord: ...
+
+    def redact_for(self, session_id: str) -> Callable[[str], str]:
+        """A cleaner of text: of the session's secrets while it is open, and of what looks like keys."""
+        ...
 
     async def open_artifact(self, record: ArtifactRecord) -> BinaryIO:
         """The bytes of one that is not a trajectory, for the caller to close."""

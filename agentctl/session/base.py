@@ -94,7 +94,7 @@ class Base:
         self.deps = deps
         self.sessions: dict[str, Session] = {}
         self.standing = StandingRules()
-        self.closed_sessions = 0
+        self.closed_sessions: int = 0
         self.full = False
         self._group: TaskGroup | None = None
         self._creating = anyio.Lock()

@@ -76,7 +76,8 @@ class Manager(
     async def _count_closed(self) -> None:
         """How many sessions are kept beside the open ones."""
         but = list(self.sessions)
-        self.closed_sessions += await self.deps.journal.count_briefed("session", (), but=but)
+        kept = await self.deps.journal.count_briefed("session", (), but=but)
+        self.closed_sessions += kept
 
     async def _fill_in(self) -> None:
         await fill_in(self.deps.journal, self.deps.decode, self.sessions)

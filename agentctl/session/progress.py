@@ -232,7 +232,9 @@ class Facts:
         if tally is None:
             if event.run_id is None:
                 return None
-            tally = self.tallies[run_id] = TallyRecord(run_id, self.record.id)
+            tally = self.tallies[run_id] = TallyRecord(
+                run_id, self.record.id, self.record.spec.entry_id
+            )
         tally.events += 1
         self.changed[run_id] = tally
         return tally

@@ -138,6 +138,7 @@ class TallyRecord:
 
     run_id: str
     session_id: str
+    entry_id: str = ""
     started: bool = False
     outcome: Outcome | None = None
     started_at: int | None = None
@@ -360,6 +361,14 @@ class EnvironmentInfo:
     capabilities: tuple[str, ...]
     options: dict[str, str]
     sessions: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCounts:
+    """Sessions; `active` are those with an agent at work or ready for it."""
+
+    sessions: int = 0
+    active: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,27 @@
 """Owns the finding of sessions: by id, by filter, by key; changes nothing."""
 
 import dataclasses
+from collections import Counter
+from collections.abc import AsyncGenerator, Sequence
 
 import anyio
 
 from agentctl.core.errors import NotFound, TimedOut
-from agentctl.core.words import SessionState
+from agentctl.core.words import SessionPhase, SessionState
 from agentctl.journal.store import Where
 from agentctl.session.base import Base, page
 from agentctl.session.progress import phase_of
-from agentctl.session.records import SessionFilter, SessionRecord, places
-from agentctl.session.store import label, load, load_many
+from agentctl.session.records import (
+    SessionCounts,
+    SessionFilter,
+    SessionRecord,
+    TallyRecord,
+    places,
+)
+from agentctl.session.store import label, load, load_many, load_tally
+
+# Runs that are counted in one go: a few milliseconds, in which nobody else is served.
+TALLIES = 500
 
 
 class SessionReads(Base):
@@ -65,6 +76,42 @@ class SessionReads(Base):
             return here
         but = list(self.sessions)
         return here + await self.deps.journal.count_briefed("session", _conditions(where), but=but)
+
+    async def count_by_entry(self, where: SessionFilter) -> dict[str, SessionCounts]:
+        """How many fit, by registry entry."""
+        here = self._in_memory(where)
+        counts = Counter(record.spec.entry_id for record in here)
+        active = Counter(
+            record.spec.entry_id
+            for record in here
+            if phase_of(record.state, record.last_outcome) is SessionPhase.ACTIVE
+        )
+        if where.include_closed:
+            counts.update(
+                await self.deps.journal.count_by(
+                    "session", "entry", _conditions(where), but=list(self.sessions)
+                )
+            )
+        return {entry: SessionCounts(counts[entry], active[entry]) for entry in counts}
+
+    async def tallies(self, session_id: str = "") -> AsyncGenerator[Sequence[TallyRecord]]:
+        """What each kept run did; of open sessions as it is known at this moment."""
+        live = {
+            run_id: tally
+            for session in self.sessions.values()
+            if session_id in ("", session.id)
+            for run_id, tally in session.ledger.facts.tallies.items()
+        }
+        after = ""
+        while True:
+            docs = await self.deps.journal.docs(
+                "tally", session_id=session_id or None, after_id=after, limit=TALLIES
+            )
+            yield [live.pop(doc.id, None) or load_tally(doc) for doc in docs]
+            if len(docs) < TALLIES:
+                break
+            after = docs[-1].id
+        yield list(live.values())
 
     def _placed(self, where: SessionFilter) -> SessionFilter:
         root, path = self.deps.workspace_root, where.workspace

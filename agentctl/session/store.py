@@ -15,9 +15,10 @@ import anyio.lowlevel
 import orjson
 from pydantic import TypeAdapter
 
+from agentctl.core.parts import Usage
 from agentctl.core.spec import Rule
 from agentctl.core.state import FINAL_RUN
-from agentctl.core.words import SessionState
+from agentctl.core.words import Outcome, SessionState
 from agentctl.journal.store import Doc
 from agentctl.session.progress import phase_of
 from agentctl.session.records import (
@@ -89,6 +90,16 @@ def _revive(value: Any) -> Any:
 def load(kind: type[R], doc: Doc) -> R:
     """The record in a document that `doc_of` made, by this version or an older one."""
     return cast(R, _adapter(kind).validate_python(_revive(orjson.loads(doc.body or b"{}"))))
+
+
+def load_tally(doc: Doc) -> TallyRecord:
+    """As `load`; there is one of each run, so that its types are not looked at again."""
+    told = orjson.loads(doc.body or b"{}")
+    if told["usage"] is not None:
+        told["usage"] = Usage(**told["usage"])
+    if told["outcome"] is not None:
+        told["outcome"] = Outcome(told["outcome"])
+    return TallyRecord(**told)
 
 
 async def load_many(kind: type[R], docs: Sequence[Doc]) -> list[R]:

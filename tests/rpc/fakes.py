@@ -29,7 +29,9 @@ from agentctl.session.records import (
     QuestionRecord,
     RunCreated,
     RunRecord,
+    SessionCounts,
     SessionRecord,
+    TallyRecord,
 )
 
 SESSION = SessionRecord(
@@ -49,6 +51,7 @@ class FakeManager:
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
+        self.tallied: list[TallyRecord] = []
         self.answers: dict[str, Any] = {
             "create_session": SESSION,
             "wait_ready": SESSION,
@@ -57,6 +60,7 @@ class FakeManager:
             "get_session": SESSION,
             "list_sessions": ([SESSION], "ses_1"),
             "count_sessions": 1,
+            "count_by_entry": {"demo": SessionCounts(1, 1)},
             "resolve_session": SESSION,
             "update_session": SESSION,
             "close_session": SESSION,
@@ -108,6 +112,12 @@ class FakeManager:
 
     def counts(self) -> Counts:
         return Counts(agents=1, sessions=3)
+
+    async def tallies(self, session_id: str = "") -> AsyncGenerator[list[TallyRecord], None]:
+        yield [each for each in self.tallied if session_id in ("", each.session_id)]
+
+    def redact_for(self, session_id: str) -> Callable[[str], str]:
+        return lambda text: text.replace("secret", "[redacted]")
 
     def standing_rules(self) -> list[Rule]:
         return [STANDING]

@@ -15,10 +15,12 @@ from agentctl.core.events import (
     Reasoning,
     RunStatus,
     SessionOptions,
+    SessionStatus,
     ToolCall,
     ToolUpdate,
 )
 from agentctl.core.parts import ContentBlock, Model, PermissionDetails, Usage
+from agentctl.core.spec import SessionSpec
 from agentctl.core.words import (
     ChangeKind,
     ContentType,
@@ -32,6 +34,8 @@ from agentctl.core.words import (
 )
 from agentctl.rpc.convert import encode_frame, to_message
 from agentctl.session.hub import Batch, Query
+from agentctl.session.progress import Facts
+from agentctl.session.records import SessionRecord, TallyRecord
 
 JOURNAL = "abc123"
 
@@ -68,6 +72,18 @@ def numbered(events: Sequence[Event]) -> list[Event]:
         event.seq = seq
         event.ts = int((event.run_id or "run_0").removeprefix("run_")) * 10_000
     return list(events)
+
+
+def folded(events: Sequence[Event]) -> list[TallyRecord]:
+    """What each run of these did, as it is counted while they come."""
+    facts = Facts(SessionRecord("ses_1", SessionSpec("demo", "/w", model="m-first")))
+    found: dict[str, TallyRecord] = {}
+    for each in numbered(events):
+        if isinstance(each.payload, SessionStatus | SessionOptions) and each.payload.model:
+            facts.record.model = each.payload.model
+        facts.feed(each)
+        found |= facts.tallies
+    return list(found.values())
 
 
 def wire(events: Sequence[Event]) -> list[v1.AgentEvent]:

@@ -17,7 +17,7 @@ from agentctl.core.words import RunState
 from agentctl.session.hub import Batch
 from agentctl.session.records import RunRecord
 from tests.rpc.fakes import SESSION, House, entry, house
-from tests.rpc.kept import offered, run, said, serving, worked
+from tests.rpc.kept import folded, offered, run, said, serving, worked
 
 pytestmark = pytest.mark.anyio
 
@@ -149,12 +149,11 @@ async def test_an_export_or_messages_of_no_session_say_so() -> None:
 
 async def test_statistics_are_of_all_of_an_entry_or_of_a_session() -> None:
     async with house() as rooms:
-        kept(rooms, [*worked(), *run(2)])
-        rooms.manager.answers["list_sessions"] = ([SESSION], "")
+        rooms.manager.tallied = folded([*worked(), *run(2)])
         everything = await rooms.client.stats.get()
         one = await rooms.client.stats.get(session_id="ses_1", since=2**62)
         with pytest.raises(NotFound, match="no such agent"):
-            rooms.manager.answers["list_sessions"] = ([], "")
+            rooms.manager.answers["count_by_entry"] = {}
             await rooms.client.stats.get(entry_id="nobody")
     assert [each.entry_id for each in everything.entries] == ["demo"]
     assert (everything.total.runs, everything.total.usage.input) == (2, 20)

@@ -98,6 +98,11 @@ class Spy:
     ) -> int:
         return await self.journal.count_briefed(kind, where, but=but)
 
+    async def count_by(
+        self, kind: str, name: str, where: Sequence[Where], *, but: Collection[str] = ()
+    ) -> dict[str, int]:
+        return await self.journal.count_by(kind, name, where, but=but)
+
     async def lacking(self, kind: str, other: str, *, limit: int = 1000) -> list[str]:
         return await self.journal.lacking(kind, other, limit=limit)
 
