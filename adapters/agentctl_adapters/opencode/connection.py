@@ -119,18 +119,26 @@ class OpenCodeConnection(HistoryCalls, ToolCalls):
         return native
 
     async def fork_session(self, native: NativeSessionId, spec: SessionSpec) -> NativeSessionId:
+        """The copy works where `spec` says, which may be another directory than that of `native`."""
         session = self._host.session(native)
+        directory = await self._directory(spec)
+        if directory != session.directory:
+            await self._prepare(directory, spec)
         with self._host.roster.expected():
             answer = await self._host.api.call(
-                "POST", f"/session/{native}/fork", directory=session.directory, body={}
+                "POST", f"/session/{native}/fork", directory=directory, body={}
             )
             if not answer.ok:
                 error = self._host.api.refusal(answer, "fork the session")
                 if isinstance(error, Unsupported):
                     self._host.absent.add(Feature.FORK)
                 raise error
-            fork = self._identity(as_object(answer.body))
-            await self._opened(fork, session.directory, session.chosen)
+            told = as_object(answer.body)
+            fork = self._identity(told)
+            where = as_text(told.get("directory")) or directory
+            if where != directory and not self._host.remote:
+                raise Unsupported(f"this server forks a session in its own directory only: {where}")
+            await self._opened(fork, where, session.chosen)
         return fork
 
     async def close_session(self, native: NativeSessionId) -> None:
