@@ -4,7 +4,7 @@ The trajectory of a run is made of its events when it is asked for: it has no re
 the run's with another beginning, so that it takes its place among those that have one.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import BinaryIO
 
@@ -89,6 +89,12 @@ class ArtifactCalls(SessionReads, RunCalls, Base):
         if store is None:
             raise NotFound("this daemon keeps no artifacts.", reason="ARTIFACT_NOT_FOUND")
         return await store.open(record)
+
+    def redact_for(self, session_id: str) -> Callable[[str], str]:
+        """Cleans text of what a session's processes were given, while it is open, and of keys."""
+        session = self.sessions.get(session_id)
+        secrets = session.gathering.secrets if session is not None else ()
+        return self.deps.redactor(sorted(secrets))
 
     async def _walk_artifacts(
         self, session_id: str, run_id: str, kinds: frozenset[ArtifactKind], after: str

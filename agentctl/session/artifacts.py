@@ -207,10 +207,13 @@ class Artifacts:
 
     # Letting go.
 
-    async def hashes(self, session_id: str) -> list[str]:
-        """The blobs of a session, to be dropped once its documents are gone."""
-        walk = self.walk(session_id=session_id)
-        return [record.sha256 async for record in walk if record.sha256 and not record.deleted]
+    async def forget(self, session_id: str) -> None:
+        """Erases a session from the journal, and the blobs that nobody else needs."""
+        async with self.changing:
+            walk = self.walk(session_id=session_id)
+            hashes = [one.sha256 async for one in walk if one.sha256 and not one.deleted]
+            await self._journal.forget_session(session_id)
+        await self.drop(hashes)
 
     async def run(self) -> None:
         """Tidies up after a crash, then keeps to the rule until cancelled."""

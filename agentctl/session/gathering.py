@@ -7,7 +7,7 @@ The end of a run waits for its artifacts for a bounded time, and not at all when
 it; what is ready later is late. It refuses to know what stands in a store or a snapshot.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -84,6 +84,10 @@ class Gathering:
         """What a process of the session was given and nobody may read."""
         if self._keeping is not None:
             self._keeping.secrets.update(secrets)
+
+    @property
+    def secrets(self) -> Collection[str]:
+        return self._keeping.secrets if self._keeping is not None else ()
 
     # The way of drafts.
 

@@ -351,10 +351,10 @@ class SessionCalls(PlaceCalls):
         await self.close_session(record.id, reason="deleted")
         await self.delete_place(record)
         store = self.deps.artifacts
-        blobs = await store.hashes(record.id) if store is not None else []
-        await self.deps.journal.forget_session(record.id)
-        if store is not None:
-            await store.drop(blobs)
+        if store is None:
+            await self.deps.journal.forget_session(record.id)
+        else:
+            await store.forget(record.id)
         self.closed_sessions -= 1
 
     async def _delete_native(self, record: SessionRecord) -> None:

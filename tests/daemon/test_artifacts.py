@@ -284,6 +284,8 @@ async def test_secrets_that_an_agent_was_given_are_in_none_of_its_artifacts(tmp_
                 assert each.redacted
                 data = await download(client, each.artifact_id)
                 assert secret.encode() not in data and b"[redacted]" in data
+            (told,) = of_kind(ended.artifacts, "trajectory")
+            assert secret.encode() not in await download(client, told.artifact_id)
             (patch,) = of_kind(made, "patch")
             assert "does not apply" in patch.title
 

@@ -13,6 +13,7 @@ import pytest
 from agentctl import v1
 from agentctl.core.errors import AgentctlError, Invalid, NotFound, Unsupported
 from agentctl.core.events import Complete, Event, MessageChunk
+from agentctl.core.parts import RunError
 from agentctl.core.words import ArtifactKind, Outcome, RunState
 from agentctl.rpc.convert import encode_frame
 from agentctl.rpc.services import artifacts as service
@@ -164,7 +165,8 @@ async def test_the_trajectory_of_a_run_is_its_events_one_a_line_and_in_ranges() 
         for number in range(1, 4):
             chunk = MessageChunk("m1", text=f"{number}" * 300_000)
             yield batch(number, Event(chunk, run_id="run_1", seq=number))
-        yield batch(9, Event(Complete(Outcome.COMPLETED), run_id="run_1", seq=9))
+        error = RunError("MODEL_ERROR", "a secret in it")
+        yield batch(9, Event(Complete(Outcome.FAILED, error=error), run_id="run_1", seq=9))
 
     async with house() as rooms:
         serve(rooms, TOLD)
@@ -179,7 +181,14 @@ async def test_the_trajectory_of_a_run_is_its_events_one_a_line_and_in_ranges() 
             "ts": 0,
             "type": "complete",
             "run_id": "run_1",
-            "data": {"outcome": "completed"},
+            "data": {
+                "outcome": "failed",
+                "error": {
+                    "code": "MODEL_ERROR",
+                    "message": "a [redacted] in it",
+                    "recoverable": False,
+                },
+            },
         }
         assert await got(rooms, offset=299_000, length=400_000) == whole[299_000:699_000]
         assert await got(rooms, offset=len(whole)) == b""

@@ -1,8 +1,8 @@
 """Owns the Artifacts service. What an artifact is made of, and how long it is kept, others decide."""
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
-from typing import BinaryIO
+from typing import Any, BinaryIO, cast
 
 import anyio
 import anyio.to_thread
@@ -78,18 +78,34 @@ class ArtifactsService:
     async def _trajectory(self, record: ArtifactRecord) -> AsyncGenerator[bytes]:
         """The events of a run as lines of JSON, a batch at a time."""
         query, any_kept = Query(runs=frozenset(record.runs), follow=False), False
+        redact = self._manager.redact_for(record.session_id)
         async with aclosing(self._hub.subscribe(query)) as batches:
             async for batch in batches:
                 events = v1.EventBatch.FromString(batch.data).events
                 if events:
                     any_kept = True
-                    yield b"".join(orjson.dumps(to_dict(each)) + b"\n" for each in events)
+                    rows = (_clean(to_dict(each), redact) for each in events)
+                    yield b"".join(orjson.dumps(row) + b"\n" for row in rows)
         if not any_kept:
             raise NotFound(
                 f"the events of {record.runs[-1]} are gone: the journal no longer keeps them "
                 "(retention_days, retention_bytes).",
                 reason="ARTIFACT_NOT_FOUND",
             )
+
+
+def _clean(value: Any, redact: Callable[[str], str]) -> Any:
+    """The same with every text redacted."""
+    match value:
+        case str():
+            return redact(value)
+        case dict():
+            found = cast(dict[str, Any], value)
+            return {key: _clean(item, redact) for key, item in found.items()}
+        case list():
+            return [_clean(item, redact) for item in cast(list[Any], value)]
+        case _:
+            return value
 
 
 async def _read(
