@@ -230,9 +230,9 @@ class Question(_Request):
 
     @property
     def text(self) -> str:
-        """The first question, or what it is about."""
+        """What it is about, else its first question."""
         first = next(iter(self.questions), None)
-        return (first.question if first else None) or self.message or self.url or ""
+        return self.message or (first.question if first else None) or self.url or ""
 
     @property
     def schema(self) -> Any:

@@ -280,7 +280,7 @@ class Question(_Request):
     def questions(self) -> tuple[QuestionItem, ...]: ...
     @property
     def text(self) -> str:
-        """The first question, or what it is about."""
+        """What it is about, else its first question."""
     @property
     def schema(self) -> Any:
         """The JSON schema that `answer(content=…)` must meet."""
