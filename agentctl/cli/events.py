@@ -149,6 +149,8 @@ def _words(kind: str, data: Json) -> str:
         words += [plain(each.get("text", "")) for each in cast(list[Json], blocks)]
     if kind == "plan":
         words += [f"{each['status']}: {plain(each['content'])}" for each in data["entries"]]
+    if kind == "git":
+        words += [plain(word) for word in _git(data)]
     if "output_delta" in data:
         words.append(plain(data["output_delta"]))
     if "exit_code" in data:
@@ -157,6 +159,18 @@ def _words(kind: str, data: Json) -> str:
         error = data["error"]
         words.append(plain(error if isinstance(error, str) else error.get("message", "")))
     return "  ".join(word for word in words if word)
+
+
+def _git(data: Json) -> list[str]:
+    if "pull_request_url" in data:
+        return [data["pull_request_url"]]
+    words = [data.get("branch", "no branch"), data.get("head", "no commit")[:7]]
+    if not data.get("dirty"):
+        return [*words, "clean"]
+    files = data.get("files")
+    changed = "changed" if files is None else f"{files} file{'' if files == 1 else 's'} changed"
+    lines = f", +{data['additions']} -{data['deletions']}" if "additions" in data else ""
+    return [*words, changed + lines]
 
 
 COMMANDS: Sequence[Any] = (events,)
