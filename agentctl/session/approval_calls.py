@@ -4,6 +4,9 @@ It refuses to know how an answer reaches an agent.
 """
 
 import dataclasses
+from typing import Any, cast
+
+import orjson
 
 from agentctl.core.adapter import QuestionAnswer
 from agentctl.core.errors import Invalid, NotFound, Refused
@@ -200,8 +203,37 @@ def _verdict(request: PermissionRequest, answer: Respond) -> Verdict:
     raise Invalid("say approve, deny, or one of the offered options.")
 
 
+def _check_form(schema_json: bytes, answer: AnswerQuestion) -> None:
+    """The outline of an answer to a form; whether each value fits is the agent's business."""
+    try:
+        schema: Any = orjson.loads(schema_json)
+        fields = list(cast("dict[str, Any]", schema["properties"]))
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        # It was too long to be kept whole, or is none of the common kind.
+        schema, fields = {}, list[str]()
+    if answer.content_json is None:
+        if fields and len(answer.answers) > len(fields):
+            raise Invalid(
+                f"{len(answer.answers)} answers came for {len(fields)} fields. The fields are: "
+                f"{', '.join(fields)}."
+            )
+        given = fields[: len(answer.answers)]
+    else:
+        content: Any = orjson.loads(answer.content_json)
+        if not isinstance(content, dict):
+            raise Invalid("the filled-in form is a JSON object: give one value for each field.")
+        given = list(cast("dict[str, Any]", content))
+    missing = [name for name in schema.get("required") or () if name not in given]
+    if missing:
+        raise Invalid(
+            f"the form has no {', '.join(missing)}. Fill that in, or reject the question."
+        )
+
+
 def _check_answers(question: QuestionRecord, answer: AnswerQuestion) -> None:
     request = question.request
+    if request.schema_json is not None:
+        _check_form(request.schema_json, answer)
     if answer.content_json is not None or not request.questions:
         return
     if len(answer.answers) != len(request.questions):
