@@ -94,9 +94,11 @@ class Feed:
 
     async def _leave(self, group: anyio.abc.TaskGroup) -> None:
         group.cancel_scope.cancel()
-        await group.__aexit__(None, None, None)
-        self._send.close()
-        self._receive.close()
+        try:
+            await group.__aexit__(None, None, None)
+        finally:
+            self._send.close()
+            self._receive.close()
 
     def __aiter__(self) -> Self:
         return self
