@@ -17,6 +17,8 @@ from agentctl.cli.toolcards import FINAL, Tool
 Json = dict[str, Any]
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+# Each file that changed has had its line; the record of a run is there for every one.
+_SEEN_ANYWAY = frozenset({"file", "trajectory", "workspace"})
 _MARKS = {"completed": "☑", "in_progress": "▸", "cancelled": "☒"}
 
 
@@ -98,8 +100,8 @@ class TerminalView:
                 self._limit(data)
             case "error":
                 self._aside(data["message"], "yellow")
-            case "artifact":
-                self._aside(f"{data.get('kind', 'artifact')} {data.get('title', '')}".rstrip())
+            case "artifact" if data.get("kind") not in _SEEN_ANYWAY:
+                self._artifact(data)
             case "session_status" if data.get("status") == "failed":
                 self._wait("")
             case _:
@@ -198,6 +200,11 @@ class TerminalView:
             self._aside(f"{data['decision']} by {by}")
         elif data.get("decision") in ("expired", "cancelled"):
             self._aside(f"the request {data['approval_id'][-4:]} is {data['decision']}")
+
+    def _artifact(self, data: Json) -> None:
+        what = f"{data.get('kind', 'artifact')} {data.get('title', '')}".rstrip()
+        get = f"agentctl artifacts get {data['artifact_id'][-6:]}"
+        self._aside(f"{what} · {data.get('url') or get}")
 
     def _file(self, data: Json) -> None:
         tool = self._tools.get(data.get("tool_call_id", ""))
