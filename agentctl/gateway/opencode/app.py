@@ -47,7 +47,7 @@ async def rooms(client: AgentCtl, directory: Path | None = None) -> AsyncGenerat
         try:
             yield Rooms(client, places, catalog, roster, pump, chat, info.version)
         finally:
-            pump.bus.close()
+            pump.stop()
             group.cancel_scope.cancel()
 
 

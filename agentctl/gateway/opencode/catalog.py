@@ -43,7 +43,7 @@ class Offer:
     def listed(self) -> list[v1.Model]:
         """Its models, and the one that leaves the choice to the agent."""
         names = {each.id for each in self.models}
-        own = [] if NO_MODEL in names else [v1.Model(id=NO_MODEL, name="The agent's own choice")]
+        own = [] if NO_MODEL in names else [v1.Model(id=NO_MODEL, name="Default")]
         return [*self.models, *own]
 
     @property

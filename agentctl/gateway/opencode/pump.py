@@ -17,7 +17,7 @@ from agentctl.gateway.opencode import ids
 from agentctl.gateway.opencode.bus import Bus, Event, passing_id
 from agentctl.gateway.opencode.catalog import Catalog
 from agentctl.gateway.opencode.conversation import INFO, Conversation, copies
-from agentctl.gateway.opencode.errors import HttpError
+from agentctl.gateway.opencode.errors import HttpError, plain
 from agentctl.gateway.opencode.message import Facts, Said
 from agentctl.gateway.opencode.places import project_id
 from agentctl.gateway.opencode.roster import MESSAGE, PAGE, Roster, directory_of, hidden_runs
@@ -55,6 +55,7 @@ class Pump:
         self._cursor = ""
         self._seq = 0
         self._numbers: dict[int, int] = {}
+        self._stopping = False
 
     async def begin(self) -> None:
         """Finds the place from which on it reads; what happened a moment ago is read back."""
@@ -264,13 +265,26 @@ class Pump:
     # Waiting and telling
 
     async def ended(self, run_id: str) -> None:
-        """Waits until clients have been told the end of a run."""
+        """Waits until clients have been told the end of a run.
+
+        Raises:
+            HttpError: the server stops before.
+        """
         waiter = self._waiting.setdefault(run_id, anyio.Event())
         try:
-            if not self._told_end(run_id):
+            if not self._told_end(run_id) and not self._stopping:
                 await waiter.wait()
         finally:
             self._waiting.pop(run_id, None)
+        if self._stopping:
+            raise plain(503, "The server stops; the agent goes on. Read the messages later.")
+
+    def stop(self) -> None:
+        """Ends every stream, and whoever waits for an answer is told."""
+        self._stopping = True
+        self.bus.close()
+        for waiter in self._waiting.values():
+            waiter.set()
 
     def _told_end(self, run_id: str) -> bool:
         turns = (c.turns.get(run_id) for c in self._conversations.values())

@@ -151,7 +151,7 @@ async def serving(client: AgentCtl, told: Options) -> AsyncGenerator[str]:
                 try:
                     yield url_of(door, told)
                 finally:
-                    behind.pump.bus.close()
+                    behind.pump.stop()
                     server.should_exit = True
     finally:
         door.close()

@@ -34,7 +34,7 @@ class Row:
         return f"{self.method} {self.path} {self.status}"
 
     def fits(self, answer: Any) -> bool:
-        return self.check(answer) if callable(self.check) else answer == self.check
+        return bool(self.check(answer) if callable(self.check) else answer == self.check)
 
 
 def has(*names: str, **values: Any) -> Check:

@@ -1,0 +1,197 @@
+"""OpenCode's own terminal client, attached to agentctl, with one agent after the other behind it."""
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import httpx
+import pytest
+
+from agentctl.gateway.opencode.serving import Options, serving
+from tests.daemon.harness import GONE_S, READY_S
+from tests.real import opencode
+from tests.real.agents import AGENTS
+from tests.real.harness import TURN_TIMEOUT_S, Home, Recipe, agent_env, make_home, wait_until_gone
+from tests.real.screen import LOOK_S, Screen, screen
+
+pytestmark = [pytest.mark.anyio, pytest.mark.real]
+
+CLIENT = Recipe("tui", "opencode", "opencode", (), dict(opencode.OPENCODE.env))
+TROUBLE = ("rror", "ailed", "not valid", "undefined")
+
+
+@asynccontextmanager
+async def tui(home: Home, url: str, *arguments: str) -> AsyncGenerator[Screen]:
+    """The client on a screen, once it has started."""
+    env = agent_env(home, "", CLIENT)
+    command = [str(opencode.binary()), "attach", url, "--dir", str(home.workspace), *arguments]
+    async with screen(command, env, home.workspace) as shown:
+        yield shown
+
+
+async def clean(shown: Screen) -> None:
+    """Nothing on the screen speaks of trouble."""
+    text = await shown.text()
+    assert not [word for word in TROUBLE if word in text], text
+
+
+async def made(file: Path) -> None:
+    """Waits until there is a file."""
+    with anyio.fail_after(TURN_TIMEOUT_S):
+        while not await anyio.Path(file).exists():  # noqa: ASYNC110  another process makes it
+            await anyio.sleep(LOOK_S)
+
+
+class Server:
+    """`agentctl serve --mode opencode` as a program, on one port for all its lives."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.port = "0"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    async def start(self) -> str:
+        home = self.home
+        env = agent_env(home, "", CLIENT)
+        binaries = str(Path(sys.executable).parent)
+        env |= {"PATH": f"{binaries}:{env['PATH']}", "DEMO_AGENT_HOME": str(home.home)}
+        argv = [
+            sys.executable,
+            "-m",
+            "agentctl",
+            "serve",
+            "--mode",
+            "opencode",
+            "--port",
+            self.port,
+        ]
+        with (home.root / "server.log").open("ab") as log:
+            self.process = subprocess.Popen(  # noqa: ASYNC220  # the test ends it by hand
+                [*argv, "--data-dir", str(home.root / "data")],
+                env=env,
+                cwd=home.workspace,
+                stdout=subprocess.PIPE,
+                stderr=log,
+            )
+        assert self.process.stdout is not None
+        stream = anyio.wrap_file(self.process.stdout)
+        with anyio.fail_after(READY_S):
+            while found := await stream.readline():
+                if url := re.search(rb"http://\S+:(\d+)", found):
+                    self.port = url[1].decode()
+                    return url[0].decode()
+        raise AssertionError((home.root / "server.log").read_text())
+
+    async def stop(self, number: int = signal.SIGTERM) -> None:
+        if self.process is None:
+            return
+        process, self.process = self.process, None
+        process.send_signal(number)
+        with anyio.fail_after(GONE_S):
+            await anyio.to_thread.run_sync(process.wait)
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+@pytest.mark.proves("GO8")
+async def test_the_client_works_with_the_demo_agent_and_through_a_restart(tmp_path: Path) -> None:
+    home = await anyio.to_thread.run_sync(make_home, tmp_path)
+    server = Server(home)
+    try:
+        url = await server.start()
+        async with tui(home, url) as shown:
+            await shown.until("Ask anything", "Demo")
+            await clean(shown)
+
+            await shown.enter("say hello world")
+            await shown.until("hello world", "demo-fast")
+            await clean(shown)
+
+            await shown.enter("run touch made.txt || say it is done")
+            await shown.until("Permission required", "touch made.txt")
+            assert not (home.workspace / "made.txt").exists()
+            await shown.keys("Enter")
+            await made(home.workspace / "made.txt")
+            await shown.until("it is done ▣", gone=["Permission required"])
+
+            await shown.enter("ask Which colour?")
+            await shown.until("1. Type your own answer")
+            await shown.keys("Enter")
+            await shown.until("1. Type your own answer Type your own answer")
+            await shown.enter("blue")
+            await shown.until("You answered: blue", gone=["enter submit"])
+
+            await shown.enter("slow 200 100")
+            await shown.until("the quick brown", "esc interrupt")
+            await shown.keys("Escape")
+            await shown.until("again to interrupt")
+            await shown.keys("Escape")
+            await shown.until("interrupted")
+
+            await shown.keys("C-x", "l")
+            await shown.until("Sessions", "Today")
+            await shown.keys("Escape")
+            await shown.until("interrupted", gone=["Sessions"])
+
+            await shown.enter("slow 300 100")
+            await shown.until("esc interrupt")
+            await server.stop()
+            assert await server.start() == url
+            await shown.until("The daemon stopped in this run")
+            await shown.enter("say back again || history")
+            await shown.until("back again", "has seen")
+    finally:
+        with anyio.CancelScope(shield=True):
+            await server.stop()
+    await wait_until_gone(home)
+
+
+COMMANDS = {"gemini": {}, "claude": {}, "codex": {"protocol_config": {"default_mode": "untrusted"}}}
+
+
+@pytest.mark.proves("GO8")
+@pytest.mark.parametrize("agent", COMMANDS)
+async def test_the_client_works_with_each_real_agent(tmp_path: Path, agent: str) -> None:
+    """Prompt, streamed answer, leave for a command, a question where the agent has one, abort."""
+    real = AGENTS[agent]
+    async with real.serving(tmp_path / "agent", **COMMANDS[agent]) as served:
+        workspace = served.home.workspace
+        script = real.script(served.home)
+        home = await anyio.to_thread.run_sync(make_home, tmp_path / "client")
+        options = Options(port=0, directory=workspace)
+        async with serving(served.client, options) as url:
+            async with httpx.AsyncClient() as http:
+                told = await http.patch(f"{url}/config", json={"model": f"{agent}/default"})
+                assert told.status_code == 200, told.text
+            seen = Home(home.root)
+            command = [str(opencode.binary()), "attach", url, "--dir", str(workspace)]
+            async with screen(command, agent_env(seen, "", CLIENT), workspace) as shown:
+                await shown.until("Ask anything")
+                await clean(shown)
+                await shown.enter('SAYTEXT ["hello", " from the model"]')
+                await shown.until("hello from the model")
+                await shown.enter("TOOL touch made.txt || SAYTEXT it is done")
+                await shown.until("Permission required")
+                assert not (workspace / "made.txt").exists()
+                await shown.keys("Enter")
+                await made(workspace / "made.txt")
+                await shown.until("▣", gone=["Permission required", "esc interrupt"])
+                line = script.ask("Which colour?", ["Red", "Blue"])
+                if line is not None:
+                    assert isinstance(line.prompt, str)
+                    await shown.enter(line.prompt)
+                    await shown.until("Which colour?", "Red", "Blue", "enter submit")
+                    await shown.keys("Enter")
+                    await shown.until("Red", gone=["enter submit"])
+                await shown.enter("HANGMID")
+                await shown.until("esc interrupt")
+                await shown.keys("Escape")
+                await shown.until("again to interrupt")
+                await shown.keys("Escape")
+                await shown.until("interrupted")
+    await wait_until_gone(home)
