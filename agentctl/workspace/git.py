@@ -5,6 +5,7 @@ daemon's own GIT_* is inherited, and no lock is taken that the user could meet. 
 what git is asked for.
 """
 
+import math
 import os
 import select
 import signal
@@ -31,6 +32,8 @@ ERROR_BYTES = 4 << 10
 REAP_S = 2.0
 # Threads that wait for git at one time: more of them only wait for the same disk.
 AT_ONCE = 4
+# Who waits for a turn waits behind looks and snapshots, which are bounded themselves.
+TURN_S = 15.0
 CHUNK = 1 << 18
 
 _PASSED = ("PATH", "HOME", "USER", "LOGNAME", "XDG_CONFIG_HOME", "TMPDIR")
@@ -68,6 +71,10 @@ class GitLate(GitFailed):
     """It took longer than it may."""
 
 
+class GitBusy(GitFailed):
+    """It did not get its turn."""
+
+
 class GitTooMuch(GitFailed):
     """It wrote more, or would have to read more, than it may."""
 
@@ -88,10 +95,15 @@ class Job:
     """Some git commands in a row under one deadline; it blocks, so it lives on a thread."""
 
     def __init__(self, seconds: float, environ: Mapping[str, str]) -> None:
-        self._ends = time.monotonic() + seconds
+        self._seconds = seconds
+        self._ends = 0.0
         self._environ = {**{k: environ[k] for k in _PASSED if k in environ}, **_SET}
         self._stopped = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
+
+    def begin(self) -> None:
+        """Its time runs from now on."""
+        self._ends = time.monotonic() + self._seconds
 
     def stop(self) -> None:
         """Ends what runs and lets nothing more begin; called from another thread."""
@@ -195,7 +207,12 @@ class Git:
 
     def __init__(self, environ: Mapping[str, str] | None = None) -> None:
         self._environ = dict(os.environ if environ is None else environ)
-        self._limiter = anyio.CapacityLimiter(AT_ONCE)
+        self._turns = anyio.CapacityLimiter(AT_ONCE)
+        self._threads = anyio.CapacityLimiter(math.inf)
+
+    def apart(self) -> "Git":
+        """The same with turns of its own, for jobs that take minutes."""
+        return Git(self._environ)
 
     async def do(self, work: Callable[[Job], T], seconds: float) -> T:
         """Runs `work` on a thread; a caller that leaves ends it.
@@ -205,14 +222,21 @@ class Git:
         """
         job = Job(seconds, self._environ)
         try:
+            with anyio.fail_after(TURN_S):
+                await self._turns.acquire_on_behalf_of(job)
+        except TimeoutError as error:
+            raise GitBusy("too much else was asked of git") from error
+        try:
+            job.begin()
             with anyio.fail_after(seconds + REAP_S):
                 return await anyio.to_thread.run_sync(
-                    work, job, abandon_on_cancel=True, limiter=self._limiter
+                    work, job, abandon_on_cancel=True, limiter=self._threads
                 )
         except TimeoutError as error:
             raise GitLate("git took too long") from error
         finally:
             job.stop()
+            self._turns.release_on_behalf_of(job)
 
 
 def has_git(folder: str) -> bool:
@@ -225,13 +249,19 @@ def locate(job: Job, folder: str) -> Repository | None:
     """The repository whose work tree `folder` is in; None when it is in none."""
     if not has_git(folder):
         return None
-    told = job.run(
-        "rev-parse",
-        "--path-format=absolute",
-        *("--show-toplevel", "--git-dir", "--git-common-dir"),
-        *("--git-path", "index", "--git-path", "objects", "--show-prefix"),
-        cwd=folder,
-    )
+    try:
+        told = job.run(
+            "rev-parse",
+            "--path-format=absolute",
+            *("--show-toplevel", "--git-dir", "--git-common-dir"),
+            *("--git-path", "index", "--git-path", "objects", "--show-prefix"),
+            cwd=folder,
+        )
+    except GitFailed as error:
+        # A `.git` may be anything, for instance an empty place that a sandbox has mounted.
+        if "not a git repository" in str(error):
+            return None
+        raise
     lines = os.fsdecode(told).split("\n")
     # Git before 2.31 repeats what it does not know; a line end in a path gives a line too many.
     if len(lines) != 7 or not all(line.startswith("/") for line in lines[:5]):

@@ -93,7 +93,7 @@ class Worktrees:
 
     def __init__(self, context: Context) -> None:
         self._home = context.data_dir / "worktrees"
-        self._git = context.git
+        self._git = context.git.apart()
         self._snapshots = context.snapshots
 
     async def plan(

@@ -122,7 +122,12 @@ async def test_what_cannot_be_is_refused_before_anything_is_made(
 async def test_a_directory_without_a_repository_or_a_commit_is_refused(tmp_path: Path) -> None:
     trees = worktrees(tmp_path)
     empty = make(tmp_path, "empty")
-    for workspace, says in ((tmp_path, "in no git repository"), (empty.path, "no commit yet")):
+    (tmp_path / "odd" / ".git").mkdir(parents=True)
+    for workspace, says in (
+        (tmp_path, "in no git repository"),
+        (tmp_path / "odd", "in no git repository"),
+        (empty.path, "no commit yet"),
+    ):
         with pytest.raises(Invalid, match=says) as refused:
             await planned(trees, workspace)
         assert refused.value.metadata["field"] == "environment"
