@@ -22,7 +22,7 @@ def walk(command: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     return [path, *(each for name, sub in inside.items() for each in walk(sub, (*path, name)))]
 
 
-GROUPED = ("session", "runs", "rules", "registry", "artifacts", "environments")
+GROUPED = ("session", "runs", "rules", "registry", "artifacts", "environments", "tool")
 COMMANDS = walk(typer.main.get_command(app))
 
 
