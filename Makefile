@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PATHS := agentctl adapters registry tests bench tools
 
-.PHONY: run test coverage test-real lint proto bench agents clean
+.PHONY: run test coverage test-real lint proto sync bench agents clean
 
 # pip of this version knows dependency groups; the one that comes with Python 3.11 does not.
 PIP := pip>=25.1
@@ -59,6 +59,9 @@ lint: $(VENV)/dev.stamp
 
 proto: $(VENV)/dev.stamp
 	$(BIN)/python tools/gen_proto.py
+
+sync: $(VENV)/dev.stamp
+	$(BIN)/python tools/gen_sync.py
 
 agents: $(VENV)/dev.stamp
 	$(BIN)/python -m agentctl_registry

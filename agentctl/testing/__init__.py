@@ -1,4 +1,4 @@
-"""Owns what the tests of others may use: the promises as a check, and the conformance kit.
+"""Owns what the tests of others may use: the promises as a check, the conformance kit, a fake daemon.
 
-It needs no test framework and knows the daemon only as a client does.
+It needs no test framework. All but the fake daemon (`fake_daemon`) know the daemon only as a client does.
 """

@@ -11,17 +11,20 @@ nothing is installed, started or called. It lives in a directory of its own, whi
 
 import asyncio
 import json
+import shutil
 import sys
 import tempfile
+import weakref
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import anyio
 
 from agentctl.client import AgentCtl
+from agentctl.client.loop import LoopThread
 from agentctl.config import Settings, default_address
-from agentctl.core.errors import Invalid
+from agentctl.core.errors import AgentctlError, Invalid
 from agentctl.daemon import running
 from agentctl.testing.scripted import Answer, Scripted, ScriptedAgent
 from agentctl.testing.steps import (
@@ -77,14 +80,15 @@ class FakeDaemon:
 
     def __init__(self, *agents: str, **settings: Any) -> None:
         self._settings = settings
-        self._folder = tempfile.TemporaryDirectory(prefix="agentctl-", dir="/tmp")
-        root = Path(self._folder.name)
+        root = Path(tempfile.mkdtemp(prefix="agentctl-", dir="/tmp"))
+        self._remove = weakref.finalize(self, shutil.rmtree, root, ignore_errors=True)
         self.data_dir = root / "data"
         self.workspace = root / "workspace"
         """A directory for sessions to work in."""
         self._registry = root / "agents.json"
         self._scripted = Scripted()
         self._entries: list[dict[str, Any]] = []
+        self._loop: LoopThread | None = None
         self._stop: asyncio.Event | None = None
         self._task: asyncio.Task[None] | None = None
         self.workspace.mkdir()
@@ -120,12 +124,21 @@ class FakeDaemon:
         return self._scripted.agents[agent_id]
 
     async def start(self) -> None:
-        """Returns once it serves."""
+        """Returns once it serves.
+
+        Raises:
+            AgentctlError: a setting is wrong, or it cannot serve.
+        """
         self._stop = asyncio.Event()
         serving: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         # A task of its own: whoever stops it, from whichever task, does so in the right place.
         self._task = asyncio.create_task(self._serve(serving, self._stop))
-        await serving
+        try:
+            await serving
+        except AgentctlError:
+            await self.stop()
+            await anyio.to_thread.run_sync(self._remove)
+            raise
 
     async def stop(self) -> None:
         """Returns when nothing of it runs; what it journalled stays, for `start`."""
@@ -156,11 +169,34 @@ class FakeDaemon:
         except BaseException as error:
             if serving.done():
                 raise
-            serving.set_exception(error)
+            serving.set_exception(_single(error))
 
     def _write(self) -> None:
         document = {"version": 1, "agents": self._entries}
         self._registry.write_text(json.dumps(document), encoding="utf-8")
+
+    def __enter__(self) -> Self:
+        """For tests without an event loop: the daemon has a thread of its own."""
+        self._loop = LoopThread()
+        self._loop.run(self.start())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._loop is not None:
+            self._loop.run(self.stop())
+            self._loop.close()
+        self._remove()
+
+    def restart_and_wait(self) -> None:
+        """`restart` inside a plain `with`."""
+        if self._loop is None:
+            raise Invalid("await daemon.restart() here: it was started in an event loop.")
+        self._loop.run(self.restart())
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -174,4 +210,14 @@ class FakeDaemon:
     ) -> None:
         with anyio.CancelScope(shield=True):
             await self.stop()
-            await anyio.to_thread.run_sync(self._folder.cleanup)
+            await anyio.to_thread.run_sync(self._remove)
+
+
+def _single(error: BaseException) -> BaseException:
+    """What went wrong, taken out of the groups of tasks that it passed."""
+    while isinstance(error, BaseExceptionGroup):
+        inner = cast("BaseExceptionGroup[BaseException]", error).exceptions
+        if len(inner) > 1:
+            break
+        error = inner[0]
+    return error

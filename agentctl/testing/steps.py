@@ -1,10 +1,10 @@
 """Owns what a scripted agent can be told to do, as data; knows neither daemon nor protocol."""
 
+import asyncio
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
-
-import anyio
 
 from agentctl.core.events import Payload
 
@@ -13,23 +13,48 @@ Words: TypeAlias = str | Callable[[Sequence[str]], str]
 
 
 class Gate:
-    """Holds a script at its `Wait` until the test opens it: a delay that no clock decides."""
+    """Holds a script at its `Wait` until the test opens it: a delay that no clock decides.
+
+    It may be opened from any thread.
+    """
 
     def __init__(self) -> None:
-        self._reached = anyio.Event()
-        self._open = anyio.Event()
+        self._opened = threading.Event()
+        self._reached = threading.Event()
+        self._waiting: list[tuple[threading.Event, asyncio.AbstractEventLoop, asyncio.Event]] = []
 
     def open(self) -> None:
         """Lets the script go on, now and whenever it comes here."""
-        self._open.set()
+        self._tell(self._opened)
 
     async def reached(self) -> None:
         """Returns when a script waits here, or has waited."""
-        await self._reached.wait()
+        await self._wait_for(self._reached)
+
+    def wait_reached(self, timeout_s: float) -> bool:
+        """The same for a test without an event loop; False when the time was up first."""
+        return self._reached.wait(timeout_s)
 
     async def wait(self) -> None:
-        self._reached.set()
-        await self._open.wait()
+        self._tell(self._reached)
+        await self._wait_for(self._opened)
+
+    def _tell(self, what: threading.Event) -> None:
+        what.set()
+        for told, loop, event in tuple(self._waiting):
+            if told is what and not loop.is_closed():
+                loop.call_soon_threadsafe(event.set)
+
+    async def _wait_for(self, what: threading.Event) -> None:
+        event = asyncio.Event()
+        waiter = (what, asyncio.get_running_loop(), event)
+        self._waiting.append(waiter)
+        try:
+            # It may have been told just before it could be heard here.
+            if not what.is_set():
+                await event.wait()
+        finally:
+            self._waiting.remove(waiter)
 
 
 @dataclass(frozen=True, slots=True)
