@@ -148,7 +148,7 @@ def _small(event: Event) -> Event:
         payload.output_size = payload.output_size or size_of(output)
         payload.output_replace = tail(output, TEXT_BYTES // 2)
         if payload.output_replace != output:
-            kept[id(payload), "output"] = Whole("output", output)
+            kept[id(payload), "output_replace"] = Whole("output", output)
         payload.truncated = True
     limit = TEXT_BYTES
     while weight(payload) > TEXT_BYTES and limit > _CUT_FLOOR:
@@ -218,6 +218,7 @@ def _cut(part: object, limit: int, kept: _Kept) -> None:
 def _whole(part: object, name: str, value: str | bytes) -> Whole:
     if name.endswith("_json"):
         return Whole(name.removesuffix("_json"), value, "application/json")
+    name = name.removesuffix("_replace")
     return Whole(name, value, part.mime_type if isinstance(part, ContentBlock) else None)
 
 

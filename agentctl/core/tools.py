@@ -123,7 +123,9 @@ class Tool:
         """The update as an event of this tool."""
         event = Event(update, run_id, after, self.parent)
         if self.whole is not None:
-            event.whole, self.whole = [Whole("output", self.whole)], None
+            size = self.output.size if self.output is not None else 0
+            cut = size if size > size_of(self.whole) else None
+            event.whole, self.whole = [Whole("output", self.whole, size=cut)], None
         return event
 
     @property

@@ -13,3 +13,5 @@ class Whole:
     field: str
     value: str | bytes
     mime_type: str | None = None
+    size: int | None = None
+    """Full size in bytes, when even this is only its end."""

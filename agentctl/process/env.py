@@ -37,6 +37,12 @@ KEY_PATTERNS = (
     r"\bAKIA[A-Z0-9]{16}\b",
 )
 
+# One of these stands in whatever a pattern above finds: to look for it takes a hundredth of the time.
+KEY_HINTS = (
+    *("Bearer ", "bearer ", "sk-", "AIza", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
+    *("github_pat_", "xox", "AKIA"),
+)
+
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:
     return any(
@@ -110,9 +116,10 @@ def redactor(secrets: Iterable[str]) -> Callable[[str], str]:
     known = {secret for secret in secrets if len(secret) >= SHORTEST_SECRET}
     exact = [re.escape(secret) for secret in sorted(known, key=len, reverse=True)]
     pattern = re.compile("|".join([*exact, *KEY_PATTERNS]))
+    hints = (*KEY_HINTS, *known)
 
     def redact(text: str) -> str:
-        return pattern.sub(REDACTED, text)
+        return pattern.sub(REDACTED, text) if any(hint in text for hint in hints) else text
 
     return redact
 

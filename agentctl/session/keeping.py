@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 RUN_FILE_BYTES = 64 << 20
 """Bytes of the files of one run that become artifacts; its patch has all of them."""
 TITLE_CHARS = 120
+RUNS_KNOWN = 64
+"""Runs of which it is known what was made of them: what is late of an older one is new."""
 # The transaction of an artifact takes milliseconds; a session that closes waits for that one alone.
 STOP_S = 2.0
 
@@ -112,6 +114,8 @@ def made_of(run_id: str, payload: Payload, whole: Whole, card: ToolCall | None) 
             if isinstance(payload, Message):
                 what, of = "message", payload.message_id
             title = f"{what.capitalize()} of {name}" if name else what.capitalize()
+            if whole.size:
+                title = f"The end of {title[0].lower()}{title[1:]}"
             mime = whole.mime_type or "text/plain"
             made = Made(ArtifactKind.LOG, run_id, title, whole.value, mime, key=("log", of, what))
         case _:
@@ -241,7 +245,7 @@ class Keeping:
         value = made.value
         if made.kind in _TEXTS and value is not None:
             text = value if isinstance(value, str) else value.decode("utf-8", "replace")
-            return cleaned(text, self._deps.redactor(sorted(self.secrets)))
+            return cleaned(text, self._deps.redactor(sorted(self.secrets)), self.secrets)
         if isinstance(value, str):
             value = value.encode("utf-8", "replace")
         if made.kind in _EXACT and value is not None:
@@ -250,6 +254,8 @@ class Keeping:
 
     async def _record(self, made: Made, blob: Blob | None) -> ArtifactRecord | None:
         """The record to write: a new one, or the one that this replaces; None: it is there already."""
+        while len(self._of_run) > RUNS_KNOWN:
+            del self._of_run[next(iter(self._of_run))]
         key, of_run = made.key, self._of_run.setdefault(made.run_id, {})
         if not key and blob is not None and made.kind is not ArtifactKind.PATCH:
             key = made.key = (str(made.kind), blob.sha256)

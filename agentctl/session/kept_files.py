@@ -14,6 +14,9 @@ from agentctl.process.env import REDACTED, SHORTEST_SECRET
 FILE_BYTES = 16 << 20
 """A larger file is no artifact; that it changed stands in its file_change."""
 
+PIECE_CHARS = 64 << 10
+"""Text is cleaned in pieces, between which the event loop gets its turn."""
+
 _SCREENSHOT = re.compile(
     r"screen[-_ ]?(shot|cap|grab)|snapshot of the (page|screen)", re.IGNORECASE
 )
@@ -81,10 +84,22 @@ def without_secrets(data: bytes, secrets: Iterable[str]) -> tuple[bytes, bool]:
     return data, data != before
 
 
-def cleaned(text: str, redact: Callable[[str], str]) -> tuple[bytes, bool]:
-    """A text without secrets and what looks like one, as bytes; whether there were any."""
-    clean = redact(text)
-    return clean.encode("utf-8", "replace"), clean != text
+def cleaned(text: str, redact: Callable[[str], str], secrets: Iterable[str]) -> tuple[bytes, bool]:
+    """A text without secrets and what looks like one, as bytes; whether there were any.
+
+    It is cleaned in pieces of whole lines; the secrets of several lines go in one sweep after that.
+    """
+    pieces: list[str] = []
+    at = 0
+    while at < len(text):
+        end = text.find("\n", at + PIECE_CHARS) + 1 or len(text)
+        pieces.append(redact(text[at:end]))
+        at = end
+    clean = "".join(pieces)
+    data, more = without_secrets(
+        clean.encode("utf-8", "replace"), (each for each in secrets if "\n" in each)
+    )
+    return data, more or clean != text
 
 
 def mime_of(path: str, data: bytes) -> str:

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from typing import Any, BinaryIO, cast
 
-import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import orjson
 
@@ -14,7 +14,7 @@ from agentctl.core.words import ArtifactKind
 from agentctl.rpc.calls import Calls, Context
 from agentctl.rpc.enums import word
 from agentctl.rpc.jsonview import to_dict
-from agentctl.rpc.pages import fitted
+from agentctl.rpc.pages import TURN, fitted
 from agentctl.rpc.ports import HubApi
 from agentctl.rpc.records import artifact_message
 from agentctl.rpc.requests import need, optional, page_size, page_token
@@ -82,10 +82,11 @@ class ArtifactsService:
         async with aclosing(self._hub.subscribe(query)) as batches:
             async for batch in batches:
                 events = v1.EventBatch.FromString(batch.data).events
-                if events:
+                for start in range(0, len(events), TURN):
                     any_kept = True
-                    rows = (_clean(to_dict(each), redact) for each in events)
+                    rows = (_clean(to_dict(each), redact) for each in events[start : start + TURN])
                     yield b"".join(orjson.dumps(row) + b"\n" for row in rows)
+                    await anyio.lowlevel.checkpoint()
         if not any_kept:
             raise NotFound(
                 f"the events of {record.runs[-1]} are gone: the journal no longer keeps them "
