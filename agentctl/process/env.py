@@ -40,7 +40,7 @@ KEY_PATTERNS = (
 # One of these stands in whatever a pattern above finds: to look for it takes a hundredth of the time.
 KEY_HINTS = (
     *("Bearer ", "bearer ", "sk-", "AIza", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
-    *("github_pat_", "xox", "AKIA"),
+    *("github_pat_", "xoxa-", "xoxb-", "xoxp-", "xoxr-", "xoxs-", "AKIA"),
 )
 
 

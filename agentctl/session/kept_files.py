@@ -87,18 +87,16 @@ def without_secrets(data: bytes, secrets: Iterable[str]) -> tuple[bytes, bool]:
 def cleaned(text: str, redact: Callable[[str], str], secrets: Iterable[str]) -> tuple[bytes, bool]:
     """A text without secrets and what looks like one, as bytes; whether there were any.
 
-    It is cleaned in pieces of whole lines; the secrets of several lines go in one sweep after that.
+    It is cleaned in pieces; the secrets that lie across their borders go in one sweep after that.
     """
     pieces: list[str] = []
     at = 0
     while at < len(text):
-        end = text.find("\n", at + PIECE_CHARS) + 1 or len(text)
+        end = text.find("\n", at + PIECE_CHARS, at + 2 * PIECE_CHARS) + 1 or at + 2 * PIECE_CHARS
         pieces.append(redact(text[at:end]))
         at = end
     clean = "".join(pieces)
-    data, more = without_secrets(
-        clean.encode("utf-8", "replace"), (each for each in secrets if "\n" in each)
-    )
+    data, more = without_secrets(clean.encode("utf-8", "replace"), secrets)
     return data, more or clean != text
 
 
