@@ -17,7 +17,7 @@ import tempfile
 import weakref
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import anyio
 
@@ -215,9 +215,5 @@ class FakeDaemon:
 
 def _single(error: BaseException) -> BaseException:
     """What went wrong, taken out of the groups of tasks that it passed."""
-    while isinstance(error, BaseExceptionGroup):
-        inner = cast("BaseExceptionGroup[BaseException]", error).exceptions
-        if len(inner) > 1:
-            break
-        error = inner[0]
-    return error
+    inner: tuple[BaseException, ...] = getattr(error, "exceptions", ())
+    return _single(inner[0]) if len(inner) == 1 else error
