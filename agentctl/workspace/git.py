@@ -49,7 +49,6 @@ _OPTIONS = (
     "--no-pager",
     *("-c", "core.fsmonitor=false"),
     *("-c", "core.hooksPath=/dev/null"),
-    *("-c", "core.untrackedCache=false"),
     *("-c", "core.splitIndex=false"),
     *("-c", "core.quotePath=false"),
     *("-c", "core.safecrlf=false"),

@@ -41,8 +41,10 @@ logger = logging.getLogger(__name__)
 TAKE_S = 10.0
 # The end of a run waits for its patch, a little longer.
 PATCH_S = 20.0
-# A work tree that was too slow or too large is not tried again at once: each try costs a prompt.
+# A work tree that was too slow or too large is not tried again at once: each try costs a prompt, and
+# the wait doubles up to a day.
 RETRY_S = 600.0
+RETRY_MOST_S = 86_400.0
 # A larger patch is no longer a patch that anybody reads or applies.
 PATCH_BYTES = 64 << 20
 # What is new or changed is copied into the private directory; more than this is data, not source.
@@ -139,7 +141,7 @@ class Snapshots:
         self._home = self._all / uuid4().hex[:12]
         self._git = git or Git()
         self._stores: dict[str, _Store] = {}
-        self._slow: dict[str, float] = {}
+        self._slow: dict[str, tuple[float, float]] = {}
         self._lock = threading.Lock()
 
     async def take(self, workspace: str) -> Snapshot | None:
@@ -147,15 +149,18 @@ class Snapshots:
 
         None where there is no work tree, git is missing, or it is too large or too slow for this.
         """
-        until = self._slow.get(workspace)
-        if until is not None and time.monotonic() < until:
+        until, wait = self._slow.get(workspace, (0.0, RETRY_S))
+        if time.monotonic() < until:
             return None
         try:
-            return await self._git.do(partial(self._take, workspace), TAKE_S)
+            taken = await self._git.do(partial(self._take, workspace), TAKE_S)
+            self._slow.pop(workspace, None)
+            return taken
         except (GitLate, GitTooMuch) as error:
-            self._slow[workspace] = time.monotonic() + RETRY_S
+            self._slow[workspace] = (time.monotonic() + wait, min(2 * wait, RETRY_MOST_S))
+            minutes = round(wait / 60)
             logger.warning(
-                "no snapshot of %s for the next %d minutes: %s", workspace, RETRY_S // 60, error
+                "no snapshot of %s for the next %d minutes: %s", workspace, minutes, error
             )
         except (GitFailed, OSError) as error:
             logger.info("no snapshot of %s: %s", workspace, error)

@@ -200,13 +200,13 @@ class Worktrees:
 
     async def leave(self, session_id: str, place: Place, *, delete: bool) -> Left:
         """Removes the worktree unless there is work in it, or it was asked to stay."""
-        if not place.made and not delete:
-            return Left(place)
         facts = facts_of(place.facts)
-        if not delete and facts.keep == "always":
+        if place.made and not delete and facts.keep == "always":
             return Left(place, kept=True, note=f"its worktree stays: {facts.top}")
+        # Nobody has worked in one that was never finished.
+        force = delete or not place.made or facts.keep == "never"
         try:
-            work = partial(self._leave, session_id, facts, force=delete or facts.keep == "never")
+            work = partial(self._leave, session_id, facts, force=force)
             why = await self._git.do(work, LEAVE_S)
         except (GitFailed, OSError) as error:
             why = f"git could not tell what is in it ({error})"

@@ -148,10 +148,13 @@ async def test_sessions_in_one_work_tree_share_its_looks(
         second, _ = await followed(made, Repo(repo.path / "below", repo.home))
         await first.until(bool)
         await second.until(bool)
+        await follower.settle()
+        before = len(looks)
         repo.write("b.txt")
         follower.nudge()
         await second.until(lambda state: state.dirty)
-        assert len(looks) == 2
+        await first.until(lambda state: state.dirty)
+        assert len(looks) == before + 1
         follower.close()
         repo.git("add", "-A")
         await second.until(lambda state: state.additions == 1)

@@ -258,7 +258,11 @@ async def test_a_checkout_that_was_killed_in_the_middle_is_made_anew(tmp_path: P
     env = {**environment(tmp_path / "home"), "PATH": f"{fake.parent}:/usr/bin:/bin"}
     with pytest.raises(AgentFailed, match="could not be made"):
         await of_git(tmp_path, env).make(SESSION, plan)
-    assert not (Path(plan.workspace) / "below").exists()
+    assert there(plan.workspace) and not there(f"{plan.workspace}/below")
+    assert not (await trees.leave(SESSION, plan, delete=False)).kept
+    assert not there(plan.workspace)
+    with pytest.raises(AgentFailed, match="could not be made"):
+        await of_git(tmp_path, env).make(SESSION, plan)
     place = await trees.make(SESSION, plan)
     assert files(Path(place.workspace)) == files(repo.path)
 
