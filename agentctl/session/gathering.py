@@ -7,6 +7,7 @@ The end of a run waits for its artifacts for a bounded time, and not at all when
 it; what is ready later is late. It refuses to know what stands in a store or a snapshot.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,7 +19,6 @@ from agentctl.core.adapter import AnyDraft, ProcessGone, TurnEnded
 from agentctl.core.errors import Exhausted
 from agentctl.core.events import Event, FileChange, Git, ToolUpdate
 from agentctl.core.words import FINAL_TOOL, ArtifactKind, ChangeKind
-from agentctl.session.ids import now_ms
 from agentctl.session.keeping import GatherDeps, Keeping, Key, Made, made_of
 from agentctl.session.records import RunRecord
 from agentctl.session.writes import Writes
@@ -34,7 +34,7 @@ CLOSE_S = 3.0
 # An agent that died or was given up is dead within its stop ladder; its files are read after that.
 GONE_S = 10.0
 # A snapshot as fresh as this is the start of a turn that the agent begins behind its last one.
-FRESH_MS = 1000
+FRESH_S = 1.0
 MAX_HELD = 10_000
 """Drafts that are held at most: an agent that says more has begun something else."""
 MAX_FILES = 100
@@ -70,7 +70,7 @@ class Gathering:
         """Drafts of the agent from the end of a turn on, while its artifacts are made."""
         self._runs: dict[str, _Run] = {}
         self._letting_go = False
-        self._fresh: tuple[Snapshot, int] | None = None
+        self._fresh: Snapshot | None = None
         self._scopes: set[anyio.CancelScope] = set()
         self._changed_state = anyio.Event()
         self._over = False
@@ -171,8 +171,8 @@ class Gathering:
         mine = self._runs.setdefault(run.id, _Run())
         if mine.taking is not None or run.id not in self._session.ledger.runs:
             return
-        if self._fresh is not None and now_ms() - self._fresh[1] < FRESH_MS:
-            mine.before, mine.taking = self._fresh[0], anyio.Event()
+        if self._fresh is not None:
+            mine.before, mine.taking = self._fresh, anyio.Event()
             mine.taking.set()
         else:
             self._background(partial(self._picture, mine))
@@ -186,6 +186,11 @@ class Gathering:
             del self._runs[run.id]
         elif not self._session.closing:
             self._collect(run.id, mine)
+
+    def _forget_picture(self, picture: Snapshot) -> None:
+        """One that is kept keeps its objects on the disk as well."""
+        if self._fresh is picture:
+            self._fresh = None
 
     async def wind_up(
         self, seconds: float = CLOSE_S, *, before_end: Callable[[], Awaitable[None]] | None = None
@@ -258,7 +263,8 @@ class Gathering:
             return
         after = await deps.snapshots.take(session.record.spec.workspace)
         if after is not None:
-            self._fresh = (after, now_ms())
+            self._fresh = after
+            asyncio.get_running_loop().call_later(FRESH_S, self._forget_picture, after)
             if (patch := await deps.snapshots.patch(run.before, after)) is not None:
                 await keeping.patch(run_id, patch)
 

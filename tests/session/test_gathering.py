@@ -141,6 +141,17 @@ async def test_a_cancelled_run_has_its_patch_and_the_next_prompt_waits_for_it(
         await home.ended(queued.id)
 
 
+async def test_a_run_that_took_too_long_has_its_patch_before_its_end(tmp_path: Path) -> None:
+    pictures = Pictures()
+    async with at_home(tmp_path, pictures, limits=PATIENT) as home:
+        session = await home.start()
+        run = (await home.prompt(session, "go", timeout_ms=20)).run
+        await home.agent.prompted()
+        pictures.tree = "1"
+        assert (await home.ended(run.id)).state is RunState.TIMED_OUT
+        assert [event.run_id for event in artifacts(home)] == [run.id]
+
+
 async def test_a_cancel_of_a_turn_that_is_over_does_not_wait_for_its_patch(tmp_path: Path) -> None:
     pictures = Pictures()
     async with at_home(tmp_path, pictures) as home:
