@@ -295,8 +295,7 @@ class Gateway:
 
     async def _leave(self, session: OpenSession, close: bool) -> None:
         try:
-            if session.prompts:
-                await session.cancel()
+            await session.leave()
             if close:
                 await self._host.client.sessions.close(session.session_id)
         except AgentctlError as error:
@@ -319,7 +318,7 @@ async def serve(client: AgentCtl, choices: Choices, stdin: int, stdout: int) -> 
     wire = Wire(stdin, stdout)
     try:
         async with anyio.create_task_group() as group:
-            host = Host(client, wire.peer, group, choices)
+            host = Host(client, wire, group, choices)
             gateway = Gateway(host)
             async with anyio.create_task_group() as ends:
                 ends.start_soon(_stop_on_signal, ends.cancel_scope)

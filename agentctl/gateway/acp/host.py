@@ -12,6 +12,7 @@ from agentctl.client.stream import retryable
 from agentctl.core.errors import AgentctlError
 from agentctl.gateway.acp.errors import Json
 from agentctl.gateway.acp.params import as_object
+from agentctl.gateway.acp.wire import Wire
 from agentctl.transport.jsonrpc import Peer
 
 T = TypeVar("T")
@@ -50,12 +51,16 @@ class Host:
     """One client's side of things."""
 
     client: AgentCtl
-    peer: Peer
+    wire: Wire
     group: TaskGroup
     choices: Choices
     capabilities: Json = field(default_factory=dict[str, Any])
     gone: anyio.Event = field(default_factory=anyio.Event)
     """Set when the client cannot be written to any more."""
+
+    @property
+    def peer(self) -> Peer:
+        return self.wire.peer
 
     def can_ask(self, kind: str) -> bool:
         """Whether the client shows an elicitation of this kind: form or url."""

@@ -5,7 +5,7 @@ that it said. `asking` has what the agent asks; `agent` has the methods.
 """
 
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from uuid import uuid4
@@ -18,6 +18,7 @@ from agentctl.core.errors import AgentctlError
 from agentctl.core.events import (
     Complete,
     Event,
+    MessageChunk,
     PermissionRequest,
     PermissionResolved,
     QuestionRequest,
@@ -40,6 +41,9 @@ logger = logging.getLogger(__name__)
 
 # Output that grows is sent this often at most: often enough to be watched, seldom enough to be cheap.
 GROWING_S = 0.1
+
+PIECE = 100
+"""Updates of a history that are written at once."""
 
 _ENDED = {
     v1.RunState.RUN_STATE_COMPLETED: Outcome.COMPLETED,
@@ -87,17 +91,19 @@ class OpenSession:
         self._creating = 0
         self._turn = anyio.Lock()
         self._out = anyio.Lock(fast_acquire=True)
+        self._unsent: list[Json] = []
         self._growing = anyio.Event()
         self._changed = anyio.Event()
         self._scope: anyio.CancelScope | None = None
 
     # What is written.
 
-    async def tell(self, updates: Sequence[Json]) -> None:
-        """Writes updates in order; returns when the client's pipe has taken them."""
-        for update in updates:
-            params = {"sessionId": self.acp_id, "update": update}
-            await self.host.peer.notify("session/update", params)
+    async def tell(self, updates: Iterable[Json] = ()) -> None:
+        """Writes updates behind those that wait; returns when the client's pipe has taken them."""
+        self._unsent += updates
+        async with self._out:
+            unsent, self._unsent = self._unsent, []
+            await self.host.wire.updates(self.acp_id, unsent)
 
     async def tell_history(self, session: v1.Session) -> None:
         """The conversation so far; what comes after it is followed from there."""
@@ -108,7 +114,10 @@ class OpenSession:
             if isinstance(each, str):
                 self._cursor = each
             else:
-                await self.tell([each])
+                self._unsent.append(each)
+                if len(self._unsent) >= PIECE:
+                    await self.tell()
+        await self.tell()
 
     # What is read.
 
@@ -129,7 +138,7 @@ class OpenSession:
                 async with anyio.create_task_group() as group:
                     self.asking.group = group
                     group.start_soon(self._send_growing)
-                    await self.tell(list(self.offers.news()))
+                    await self.tell(self.offers.news())
                     await self.asking.ask_open(self.session_id)
                     stream = self.host.client.subscribe(self._cursor, sessions=[self.session_id])
                     async for batch in stream.batches():
@@ -157,8 +166,7 @@ class OpenSession:
             await self._growing.wait()
             self._growing = anyio.Event()
             await anyio.sleep(GROWING_S)
-            async with self._out:
-                await self.tell(self.translator.flush())
+            await self.tell(self.translator.flush())
 
     async def _take(self, batch: v1.EventBatch, stream: Subscription) -> None:
         if batch.HasField("gap"):
@@ -169,29 +177,37 @@ class OpenSession:
         self.asking.settled(events)
         for event in events:
             await self._one(event)
+        await self.tell()
         self._cursor = stream.cursor
 
     async def _one(self, event: Event) -> None:
+        """Takes one event. Updates wait for the end of the batch, unless something else is due."""
         while self._creating and event.run_id and event.run_id not in self.translator.own:
             # Whose run it is stands in an answer that is on its way.
+            await self.tell()
             await self._created.wait()
         payload = event.payload
-        async with self._out:
-            await self.tell(self.translator.feed(event))
-            match payload:
-                case PermissionRequest():
-                    card = self.translator.tools.card(payload.tool_call_id or "")
-                    self.asking.permission(payload, card.shown if card is not None else {})
-                case QuestionRequest():
-                    self.asking.question(payload)
-                case PermissionResolved(approval_id=own) | QuestionResolved(question_id=own):
-                    await self.asking.withdraw(own)
-                case SessionStatus():
-                    self._status(payload)
-                case Complete():
-                    self._ended(event.run_id or "", payload)
-                case _:
-                    pass
+        self._unsent += self.translator.feed(event)
+        match payload:
+            case MessageChunk():
+                return
+            case PermissionRequest():
+                await self.tell()
+                card = self.translator.tools.card(payload.tool_call_id or "")
+                self.asking.permission(payload, card.shown if card is not None else {})
+            case QuestionRequest():
+                await self.tell()
+                self.asking.question(payload)
+            case PermissionResolved(approval_id=own) | QuestionResolved(question_id=own):
+                await self.tell()
+                await self.asking.withdraw(own)
+            case SessionStatus():
+                self._status(payload)
+            case Complete():
+                await self.tell()
+                self._ended(event.run_id or "", payload)
+            case _:
+                pass
         if self.translator.tools.growing:
             self._growing.set()
 
@@ -241,8 +257,7 @@ class OpenSession:
             Refusal: it was refused or failed.
         """
         try:
-            async with self._out:
-                await self.tell(list(self.offers.news()))
+            await self.tell(self.offers.news())
             async with self._turn:
                 if not prompt.cancelled:
                     await self._create(prompt)
@@ -292,6 +307,16 @@ class OpenSession:
         if not mine:
             with suppress(AgentctlError):
                 await self.host.client.runs.cancel(session_id=self.session_id)
+
+    async def leave(self) -> None:
+        """Ends what this client began, prompts that are on their way to the daemon included."""
+        if not self.prompts:
+            return
+        await self.cancel()
+        while self._creating:
+            await self._created.wait()
+        for prompt in reversed(list(self.prompts)):
+            await self._cancel(prompt)
 
     async def cancel_one(self, prompt: Prompt) -> None:
         prompt.cancelled = True

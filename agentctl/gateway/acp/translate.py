@@ -112,7 +112,10 @@ class Translator:
         return f"{event.run_id or event.after_run_id} {kind}", message_id
 
     def _chunk(self, chunk: MessageChunk, event: Event) -> Iterator[Json]:
-        said = self._said.setdefault(self._key(event, "text", chunk.message_id), _Said())
+        key = self._key(event, "text", chunk.message_id)
+        said = self._said.get(key)
+        if said is None:
+            said = self._said[key] = _Said()
         if chunk.content is not None:
             said.blocks += 1
             yield from _blocks(chunk.role, chunk.message_id, [chunk.content], event)

@@ -3,16 +3,20 @@
 Nothing but the protocol reaches the client's end: what else is printed goes to standard error.
 """
 
+import json
 import os
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import contextmanager
 
 import orjson
 
 from agentctl.gateway.acp.errors import INVALID_REQUEST, PARSE_ERROR, Json, Refusal
+from agentctl.process.errors import ClosedByPeer
 from agentctl.process.pipes import PipeReader, PipeWriter
 from agentctl.transport.frames import LineFramer, Oversized
-from agentctl.transport.jsonrpc import Peer, parse
+from agentctl.transport.jsonrpc import Peer, PeerGone, parse
+
+_HEAD, _TAIL = b'{"jsonrpc":"2.0","method":"session/update","params":', b"}\n"
 
 
 class Wire:
@@ -25,6 +29,23 @@ class Wire:
 
     async def _send(self, line: bytes) -> None:
         await self._writer.write(line + b"\n")
+
+    async def updates(self, session: str, updates: Sequence[Json]) -> None:
+        """Notifies of updates in one write: a turn is mostly these, and each is small.
+
+        Raises:
+            PeerGone: the client reads no more.
+        """
+        if not updates:
+            return
+        lines = [
+            _HEAD + encoded({"sessionId": session, "update": update}) + _TAIL for update in updates
+        ]
+        try:
+            await self.peer.flush()
+            await self._writer.write(b"".join(lines))
+        except ClosedByPeer as error:
+            raise PeerGone(str(error)) from error
 
     async def messages(self) -> AsyncGenerator[list[Json | Refusal]]:
         """What each read of the pipe completes, in order, until the client closes its end.
@@ -41,6 +62,13 @@ class Wire:
     def close(self) -> None:
         self._reader.close()
         self._writer.close()
+
+
+def encoded(value: object) -> bytes:
+    try:
+        return orjson.dumps(value)
+    except TypeError:  # big integers and lone surrogates are JSON all the same
+        return json.dumps(value, separators=(",", ":")).encode()
 
 
 def message_of(line: bytes | Oversized) -> Json | Refusal:

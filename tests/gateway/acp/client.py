@@ -57,7 +57,8 @@ class Client(Driver):
     """An editor, as far as `agentctl acp` can tell."""
 
     def __init__(self, *options: str, **env: str) -> None:
-        super().__init__([sys.executable, "-m", "agentctl", "acp", *options], **env)
+        command = [sys.executable, "-m", "agentctl", "acp", *options]
+        super().__init__(command, check=True, **env)
 
     def _validate(self, message: Json) -> None:
         if "method" in message:
@@ -78,6 +79,16 @@ class Client(Driver):
             if "error" in message and message["id"] is None:
                 return message["error"]["code"]
         raise AssertionError("output ended without a refusal")
+
+    def responses(self, *requests: int) -> list[Json]:
+        """The responses to several requests, in whichever order they come."""
+        found: dict[int, Json] = {}
+        while found.keys() < set(requests):
+            message = self.next()
+            assert message is not None, f"output ended without answers to {requests}"
+            if "method" not in message and message["id"] in requests:
+                found[message["id"]] = message
+        return [found[each] for each in requests]
 
     def load(self, session_id: str, workspace: Path, **more: Any) -> Json:
         self.session_id = session_id

@@ -83,11 +83,28 @@ def test_a_client_that_reads_no_more_is_gone(house: House, workspace: Path) -> N
             session = told.get("result", {}).get("sessionId", "")
         text = [{"type": "text", "text": "chunks 20000 1000 || hang"}]
         call(3, "session/prompt", sessionId=session, prompt=text)
+        while b"agent_message_chunk" not in stdout.readline():
+            pass
         stdout.close()
         assert process.wait(PATIENCE_S) == 0
     run = json.loads(house.agentctl("runs", "ls", "--json").splitlines()[0])["run_id"]
     rows = house.agentctl("events", "--run", run, "--follow", "--type", "complete", "--json")
     assert json.loads(rows.splitlines()[-1])["data"]["outcome"] == "cancelled"
+
+
+@pytest.mark.proves("GA9")
+def test_a_prompt_that_is_on_its_way_when_its_client_leaves_does_not_run_on(
+    demo: Client, house: House
+) -> None:
+    demo.prompt("say one || hang")
+    demo.close_stdin()
+    assert demo.exit_code() == 0
+    # It was cancelled, or it was never made: what was made is at its end.
+    listed = house.agentctl("runs", "ls", "--json").splitlines()
+    mine = [each for each in map(json.loads, listed) if each["session_id"] == demo.session_id]
+    for run in mine:
+        house.agentctl("events", "--run", run["run_id"], "--follow", "--json")
+        assert outcome(house, demo) == "cancelled"
 
 
 @pytest.mark.proves("GA9")

@@ -152,8 +152,9 @@ def test_closing_a_session_ends_its_turn(demo: Client) -> None:
     request = demo.prompt("say one || hang")
     demo.until("agent_message_chunk")
     closing = demo.request("session/close", {"sessionId": demo.session_id})
-    assert demo.response(request)["result"]["stopReason"] == "cancelled"
-    assert demo.response(closing)["result"] == {}
+    end, closed = demo.responses(request, closing)
+    assert end["result"]["stopReason"] == "cancelled"
+    assert closed["result"] == {}
 
 
 @pytest.mark.proves("GA7")

@@ -267,9 +267,8 @@ def test_two_prompts_at_once_wait_for_their_turn(demo: Client) -> None:
     third = demo.prompt("say three")
     demo.until("agent_message_chunk")
     demo.send({"method": "$/cancel_request", "params": {"requestId": first}})
-    assert result(demo.response(first))["stopReason"] == "cancelled"
-    assert result(demo.response(second))["stopReason"] == "end_turn"
-    assert result(demo.response(third))["stopReason"] == "end_turn"
+    ends = [result(each)["stopReason"] for each in demo.responses(first, second, third)]
+    assert ends == ["cancelled", "end_turn", "end_turn"]
     assert demo.text() == "onetwothree"
 
 
@@ -278,7 +277,7 @@ def test_a_cancel_ends_every_prompt_that_waits(demo: Client) -> None:
     requests = [demo.prompt("say one || hang"), demo.prompt("say two"), demo.prompt("say three")]
     demo.until("agent_message_chunk")
     demo.cancel()
-    ends = [result(demo.response(each))["stopReason"] for each in reversed(requests)]
+    ends = [result(each)["stopReason"] for each in demo.responses(*requests)]
     assert ends == ["cancelled"] * 3
     assert demo.text() == "one"
 
