@@ -10,7 +10,7 @@ import typer.main
 
 from agentctl.cli.app import app
 from agentctl.config import Settings
-from agentctl.core.words import EventType
+from agentctl.core.words import ArtifactKind, EventType
 from agentctl.rpc.catalogue import services
 from agentctl.rpc.status import CODES
 from agentctl.v1 import payloads_pb2
@@ -54,6 +54,10 @@ def test_every_reason_stands_with_its_status_in_both_tables() -> None:
     assert {row[0]: row[1] for row in table("docs/errors.md", "reason")} == known
     short = table("README.md", "gRPC status")
     assert {reason: row[0] for row in short for reason in row[1].split(", ")} == known
+
+
+def test_every_kind_of_artifact_is_documented() -> None:
+    assert sorted(row[0] for row in table("docs/artifacts.md", "kind")) == sorted(ArtifactKind)
 
 
 def test_every_setting_stands_with_its_default_and_meaning() -> None:
