@@ -28,13 +28,16 @@ KEEPALIVE_TIMEOUT_MS = 10_000
 RECONNECT_MIN_MS = 100
 RECONNECT_MAX_MS = 2_000
 
+# A socket that nobody serves refuses at once; a daemon on a loaded machine takes a moment to speak.
+CONNECT_MS = 5_000
+
 OPTIONS: Sequence[tuple[str, Any]] = (
     ("grpc.keepalive_time_ms", KEEPALIVE_MS),
     ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MS),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.initial_reconnect_backoff_ms", RECONNECT_MIN_MS),
-    ("grpc.min_reconnect_backoff_ms", RECONNECT_MIN_MS),
+    ("grpc.min_reconnect_backoff_ms", CONNECT_MS),
     ("grpc.max_reconnect_backoff_ms", RECONNECT_MAX_MS),
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.enable_http_proxy", 0),
