@@ -52,7 +52,7 @@ class Facts:
         return f"{entry.display_name or entry.entry_id} (agentctl)" if entry else "agentctl"
 
     async def entry_id(self) -> str:
-        """--agent, else the daemon's default, else the first that is installed."""
+        """--agent, else the daemon's default, else the first that is installed, logged in if any is."""
         if self._entry is None:
             self._entry = await self._find()
         return self._entry.entry_id
@@ -66,10 +66,10 @@ class Facts:
             return await client.registry.get(default)
         entries = (await client.registry.list(enabled_only=True)).entries
         found = (await client.registry.discover()).agents
-        installed = {each.entry_id for each in found if each.installed}
-        for entry in entries:
-            if entry.entry_id in installed:
-                return entry
+        ready = {each.entry_id: each.authenticated for each in found if each.installed}
+        installed = [each for each in entries if each.entry_id in ready]
+        for entry in (*(each for each in installed if ready[each.entry_id]), *installed):
+            return entry
         raise NotFound(
             "No agent is installed: `agentctl doctor` says how to get one.",
             reason="AGENT_NOT_FOUND",
