@@ -95,6 +95,11 @@ class Worktrees:
         self._home = context.data_dir / "worktrees"
         self._git = context.git.apart()
         self._snapshots = context.snapshots
+        self._locks: dict[str, anyio.Lock] = {}
+
+    def _changing(self, facts: Facts) -> anyio.Lock:
+        """Held while the list of a repository's worktrees changes: git trips over itself there."""
+        return self._locks.setdefault(facts.repository, anyio.Lock())
 
     async def plan(
         self, session_id: str, workspace: str, options: Mapping[str, str], *, source: Place | None
@@ -162,7 +167,9 @@ class Worktrees:
                 reason="PROJECT_NOT_FOUND",
             )
         try:
-            await self._git.do(partial(self._make, session_id, place, facts), MAKE_S)
+            async with self._changing(facts):
+                await self._git.do(partial(self._add, session_id, facts), MAKE_S)
+            await self._git.do(partial(_check_out, place, facts), MAKE_S)
             await self._carry(place.facts.get(CARRY, ""), facts)
         except (GitFailed, OSError) as error:
             raise AgentFailed(
@@ -178,7 +185,8 @@ class Worktrees:
             args = ("apply", "--whitespace=nowarn")
             await self._git.do(lambda job: job.run(*args, cwd=facts.top, feed=data), MAKE_S)
 
-    def _make(self, session_id: str, place: Place, facts: Facts, job: Job) -> None:
+    def _add(self, session_id: str, facts: Facts, job: Job) -> None:
+        """The branch, the directory and git's knowledge of them; no files yet."""
         self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
         _drop(job, facts)
         self._note(session_id).write_bytes(orjson.dumps(facts.told()))
@@ -187,9 +195,8 @@ class Worktrees:
         exists = any(line.endswith(f"\trefs/heads/{facts.branch}") for line in _lines(refs))
         new = () if exists else ("-b", facts.branch)
         start = facts.branch if exists else facts.base
-        args = ("worktree", "add", "--quiet", *new, "--", facts.top, start)
+        args = ("worktree", "add", "--quiet", "--no-checkout", *new, "--", facts.top, start)
         job.run(*args, cwd=facts.repository, env=env)
-        Path(place.workspace).mkdir(parents=True, exist_ok=True)
 
     def _note(self, session_id: str) -> Path:
         return self._home / f"{session_id}.json"
@@ -205,24 +212,27 @@ class Worktrees:
             return Left(place, kept=True, note=f"its worktree stays: {facts.top}")
         # Nobody has worked in one that was never finished.
         force = delete or not place.made or facts.keep == "never"
-        try:
-            work = partial(self._leave, session_id, facts, force=force)
-            why = await self._git.do(work, LEAVE_S)
-        except (GitFailed, OSError) as error:
-            why = f"git could not tell what is in it ({error})"
+        why = await self._leave(session_id, facts, force=force)
         if why:
             note = f"its worktree stays, because {why}: {facts.top}, branch {facts.branch}"
             return Left(place, kept=True, note=note)
         return Left(unmade(place))
 
-    def _leave(self, session_id: str, facts: Facts, job: Job, *, force: bool) -> str:
+    async def _leave(self, session_id: str, facts: Facts, *, force: bool) -> str:
         """Why the worktree stays; "" when it was removed."""
-        if not force and (why := _work_in(job, facts)):
-            return why
+        try:
+            if not force and (why := await self._git.do(partial(_work_in, facts=facts), LEAVE_S)):
+                return why
+            async with self._changing(facts):
+                await self._git.do(partial(self._remove, session_id, facts), LEAVE_S)
+        except (GitFailed, OSError) as error:
+            return f"git could not tell what is in it ({error})"
+        return ""
+
+    def _remove(self, session_id: str, facts: Facts, job: Job) -> None:
         _drop(job, facts)
         _drop_branch(job, facts)
         self._note(session_id).unlink(missing_ok=True)
-        return ""
 
     async def recover(self, known: Known) -> None:
         """Removes worktrees of sessions that nobody knows, when there is no work in them."""
@@ -231,10 +241,9 @@ class Worktrees:
                 continue
             try:
                 facts = await anyio.to_thread.run_sync(self._remembered, session_id)
-                work = partial(self._leave, session_id, facts, force=False)
-                why = await self._git.do(work, LEAVE_S)
-            except (GitFailed, OSError, AgentctlError) as error:
-                why = str(error)
+                why = await self._leave(session_id, facts, force=False)
+            except AgentctlError as error:
+                why = error.message
             top = self._home / session_id
             if why:
                 logger.warning("the worktree %s belongs to no session and stays: %s", top, why)
@@ -311,15 +320,24 @@ def _refuse_taken(job: Job, where: Repository, branch: str) -> None:
             )
 
 
+def _check_out(place: Place, facts: Facts, job: Job) -> None:
+    env = without_filters(job, facts.top, own_only=True)
+    job.run("reset", "--hard", "--quiet", cwd=facts.top, env=env)
+    Path(place.workspace).mkdir(parents=True, exist_ok=True)
+
+
 def _work_in(job: Job, facts: Facts) -> str:
     """What would be lost; "" when nothing would."""
     if not _exists(facts.top):
         return ""
     env = without_filters(job, facts.top, own_only=True)
     head = job.run("rev-parse", "HEAD", cwd=facts.top, env=env).decode().strip()
-    args = ("status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=none")
+    args = ("status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=dirty")
     if job.run(*args, cwd=facts.top, env=env).strip():
         return "there are changes in it"
+    args = ("rev-parse", "--path-format=absolute", "--git-path", "modules")
+    if Path(os.fsdecode(job.run(*args, cwd=facts.top, env=env)).rstrip("\n")).is_dir():
+        return "there are submodules in it"
     if head != facts.base:
         return "there are commits in it"
     return ""

@@ -4,6 +4,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import anyio
 import pytest
 
 from agentctl.core.errors import AgentFailed, Invalid, NotFound
@@ -249,7 +250,7 @@ async def test_a_checkout_that_was_killed_in_the_middle_is_made_anew(tmp_path: P
     fake = tmp_path / "bin" / "git"
     fake.parent.mkdir()
     fake.write_text(
-        f'#!/bin/sh\ncase "$*" in *"worktree add"*) "{real}" "$@"\n'
+        f'#!/bin/sh\ncase "$*" in *"reset --hard"*) "{real}" "$@"\n'
         f"rm -rf {plan.workspace}/below; touch {repo.path}/.git/worktrees/{SESSION}/locked\n"
         "kill -9 $$;; esac\n"
         f'exec "{real}" "$@"\n'
@@ -302,3 +303,22 @@ async def test_a_repository_that_is_gone_does_not_keep_its_worktree(tmp_path: Pa
     assert left.kept and "git could not tell" in left.note
     assert not (await trees.leave(SESSION, place, delete=True)).kept
     assert not there(place.workspace)
+
+
+async def test_many_sessions_begin_at_once_in_one_repository(tmp_path: Path) -> None:
+    repo, trees = with_a_file(tmp_path), worktrees(tmp_path)
+    places: dict[str, Place] = {}
+
+    async def begin(session: str) -> None:
+        places[session] = await made(trees, repo, session)
+
+    async def end(session: str) -> None:
+        assert not (await trees.leave(session, places[session], delete=False)).kept
+
+    for step in (begin, end):
+        async with anyio.create_task_group() as group:
+            for number in range(24):
+                group.start_soon(step, f"ses_many{number:06}")
+    assert len({place.branch for place in places.values()}) == 24
+    assert repo.git("branch", "--format=%(refname:short)") == "main"
+    assert len(repo.git("worktree", "list").splitlines()) == 1
