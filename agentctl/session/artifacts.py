@@ -137,7 +137,15 @@ class Artifacts:
 
     async def get(self, artifact_id: str) -> ArtifactRecord | None:
         doc = await self._journal.doc("artifact", artifact_id)
-        return load(ArtifactRecord, doc) if doc is not None else None
+        return self._load(doc) if doc is not None else None
+
+    def _load(self, doc: Doc) -> ArtifactRecord:
+        """The record, with its end as the rule of today has it."""
+        record = load(ArtifactRecord, doc)
+        if record.sha256 and not record.deleted:
+            age = self._rule.age_ms
+            record.expires_at = None if age is None else record.updated_at + age
+        return record
 
     async def walk(
         self,
@@ -163,7 +171,7 @@ class Artifacts:
                 newest_first=True,
             )
             for doc in docs:
-                yield load(ArtifactRecord, doc)
+                yield self._load(doc)
             if len(docs) < SCAN:
                 return
             after = docs[-1].id
@@ -253,7 +261,7 @@ class Artifacts:
         while rule.age_ms is not None or rule.size is not None:
             docs = await self._journal.docs("artifact", open=True, after_id=after, limit=SCAN)
             for doc in docs:
-                record = load(ArtifactRecord, doc)
+                record = self._load(doc)
                 if record.expires_at is not None and record.expires_at <= now:
                     await self._let_go(record.id, f"it was kept until {_day(record.expires_at)}")
                 elif rule.size is not None and self.blobs.total > rule.size:

@@ -303,3 +303,30 @@ async def test_an_unknown_artifact_is_told_and_so_is_one_of_another_run(tmp_path
                 await download(client, "art_none")
             with pytest.raises((AgentctlError, Unsupported)):
                 await client.artifacts.list(run_id="run_none")
+
+
+@pytest.mark.proves("AR12")
+async def test_a_shorter_time_in_the_settings_holds_for_what_is_kept_already(
+    tmp_path: Path,
+) -> None:
+    repo = repository(tmp_path)
+    with anyio.fail_after(TEST_S):
+        async with daemon(tmp_path) as served:
+            async with served.client() as client:
+                session = await started(client, repo.path)
+                ended = await run(client, session, "write a.txt one")
+                (patch,) = of_kind(ended.artifacts, "patch")
+                assert patch.expires_at - patch.created_at == 90 * 86_400_000
+            await served.stop()
+            (tmp_path / "agentctl.toml").write_text("artifact_days = 0.000001\n")
+            await served.start()
+            async with served.client() as client:
+                while kept_files(served):  # noqa: ASYNC110  # no event tells
+                    await anyio.sleep(0.02)
+                gone = await client.artifacts.get(patch.artifact_id)
+                assert gone.deleted and gone.sha256 == patch.sha256
+                with pytest.raises(NotFound, match="are gone: it was kept until") as told:
+                    await download(client, patch.artifact_id)
+                assert told.value.reason == "ARTIFACT_NOT_FOUND"
+                kinds = [kind(each) for each in (await client.runs.get(ended.run_id)).artifacts]
+                assert sorted(kinds) == ["file", "patch", "trajectory"]
