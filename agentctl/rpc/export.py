@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import orjson
 
 from agentctl import v1
@@ -19,7 +20,7 @@ from agentctl.core.words import EventType, RunState
 from agentctl.rpc import conversation, markdown, tally
 from agentctl.rpc.conversation import Conversation
 from agentctl.rpc.enums import words
-from agentctl.rpc.history import read
+from agentctl.rpc.history import portions, read
 from agentctl.rpc.jsonview import to_dict
 from agentctl.rpc.ports import HubApi
 from agentctl.rpc.records import enum_number, run_message, session_message
@@ -90,8 +91,10 @@ async def cut(manager: ManagerApi, hub: HubApi, record: SessionRecord) -> Cut:
     async with aclosing(read(hub, sessions=frozenset({record.id}), types=tally.TYPES)) as pieces:
         async for piece in pieces:
             cursor, seq = piece.cursor, piece.seq
-            for event in piece.events:
-                counted.feed(event)
+            for events in portions(piece.events):
+                for event in events:
+                    counted.feed(event)
+                await anyio.lowlevel.checkpoint()
     known = {run.id for run in records}
     records += [await manager.get_run(each) for each in counted.runs if each not in known]
     records.sort(key=lambda run: run.id)
@@ -169,7 +172,9 @@ async def _json(hub: HubApi, at: Cut, options: Options) -> AsyncGenerator[bytes]
     sessions = frozenset({at.record.id})
     async with aclosing(read(hub, sessions=sessions, types=types, upto=at.seq)) as pieces:
         async for piece in pieces:
-            yield b"".join(_lines(piece.events, options))
+            for events in portions(piece.events):
+                yield b"".join(_lines(events, options))
+                await anyio.lowlevel.checkpoint()
     if options.files:
         for path in at.paths:
             found = await changed_file(at.record, path)
@@ -192,11 +197,13 @@ async def _markdown(hub: HubApi, at: Cut, options: Options) -> AsyncGenerator[by
     types = conversation.TYPES
     async with aclosing(read(hub, sessions=sessions, types=types, upto=at.seq)) as pieces:
         async for piece in pieces:
-            for event in piece.events:
-                fold.feed(event)
-                if event.HasField("complete"):
-                    for item in fold.take():
-                        yield writer.write(item).encode()
+            for events in portions(piece.events):
+                for event in events:
+                    fold.feed(event)
+                    if event.HasField("complete"):
+                        for item in fold.take():
+                            yield writer.write(item).encode()
+                await anyio.lowlevel.checkpoint()
     for item in fold.all():
         yield writer.write(item).encode()
     if options.files and at.paths:

@@ -3,7 +3,7 @@
 It decodes what the hub serves; what the events mean is the business of `conversation` and `tally`.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -24,6 +24,16 @@ class Piece:
     def seq(self) -> int:
         """The place in the journal behind these events."""
         return int(self.cursor.rpartition(":")[2])
+
+
+TURN = 250
+"""Events that are worked on in one go: a few milliseconds, in which nobody else is served."""
+
+
+def portions(events: Sequence[v1.AgentEvent]) -> Iterator[Sequence[v1.AgentEvent]]:
+    """The events in order, TURN at a time; whoever takes them lets others go between."""
+    for start in range(0, len(events), TURN):
+        yield events[start : start + TURN]
 
 
 async def read(

@@ -59,19 +59,36 @@ _IDS = (
 )
 
 
+_TYPES = words(v1.EventType.DESCRIPTOR)
+_ROLES = words(v1.Role.DESCRIPTOR)
+
+
+def _chunk(chunk: v1.MessageChunk) -> Json:
+    """What a plan would make of a piece of text: most events of a session are one."""
+    out: Json = {"message_id": chunk.message_id}
+    if chunk.role:
+        out["role"] = _ROLES.get(chunk.role) or f"unknown_{chunk.role}"
+    if chunk.HasField("text"):
+        out["text"] = chunk.text
+    return out
+
+
 def _event(message: v1.AgentEvent) -> Json:
     out: Json = {"version": message.version}
     if message.cursor:
         out["cursor"] = message.cursor
     out["seq"] = message.seq
     out["ts"] = message.ts
-    out["type"] = _word(v1.EventType.DESCRIPTOR, message.type)
+    out["type"] = _TYPES.get(message.type) or f"unknown_{message.type}"
     for name in _IDS:
         value = getattr(message, name)
         if value or message.HasField(name):  # pyright: ignore[reportArgumentType]  names of fields
             out[name] = value
     payload = message.WhichOneof("payload")
-    out["data"] = {} if payload is None else to_dict(getattr(message, payload))
+    if payload == "message_chunk" and not message.message_chunk.HasField("content"):
+        out["data"] = _chunk(message.message_chunk)
+    else:
+        out["data"] = {} if payload is None else to_dict(getattr(message, payload))
     if message.HasField("raw"):
         out["raw"] = from_json(message.raw)
     return out

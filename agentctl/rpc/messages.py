@@ -2,10 +2,12 @@
 
 from contextlib import aclosing
 
+import anyio.lowlevel
+
 from agentctl import v1
 from agentctl.core.errors import Invalid
 from agentctl.rpc.conversation import MESSAGE_TYPES, Conversation, events_of, metadata, page
-from agentctl.rpc.history import read
+from agentctl.rpc.history import portions, read
 from agentctl.rpc.pages import ANSWER_BYTES
 from agentctl.rpc.ports import HubApi
 
@@ -28,8 +30,10 @@ async def journalled(
     sessions = frozenset({session_id})
     async with aclosing(read(hub, sessions=sessions, types=MESSAGE_TYPES)) as pieces:
         async for piece in pieces:
-            for event in piece.events:
-                fold.feed(event)
+            for events in portions(piece.events):
+                for event in events:
+                    fold.feed(event)
+                await anyio.lowlevel.checkpoint()
     items = fold.all()
     found = page(
         items,

@@ -6,11 +6,13 @@ prompt, nor what a subagent said, nor what came after the end.
 
 from contextlib import aclosing
 
+import anyio.lowlevel
+
 from agentctl import v1
 from agentctl.core.limits import EVENT_BYTES, TEXT_BYTES, tail
 from agentctl.core.words import EventType
 from agentctl.rpc.conversation import Conversation, Item
-from agentctl.rpc.history import read
+from agentctl.rpc.history import portions, read
 from agentctl.rpc.ports import HubApi
 
 OUTPUT_BYTES = EVENT_BYTES
@@ -25,8 +27,10 @@ async def output_of(hub: HubApi, run_id: str) -> v1.RunOutput:
     fold = Conversation()
     async with aclosing(read(hub, runs=frozenset({run_id}), types=_TYPES)) as pieces:
         async for piece in pieces:
-            for event in piece.events:
-                fold.feed(event)
+            for events in portions(piece.events):
+                for event in events:
+                    fold.feed(event)
+                await anyio.lowlevel.checkpoint()
     return answer(fold.all())
 
 
