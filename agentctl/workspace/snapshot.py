@@ -30,6 +30,7 @@ from agentctl.workspace.git import (
     GitTooMuch,
     Job,
     Repository,
+    has_git,
     locate,
     quoted_path,
     without_filters,
@@ -150,7 +151,8 @@ class Snapshots:
         None where there is no work tree, git is missing, or it is too large or too slow for this.
         """
         until, wait = self._slow.get(workspace, (0.0, RETRY_S))
-        if time.monotonic() < until:
+        # Whoever works without git waits for nobody's turn.
+        if time.monotonic() < until or not await anyio.to_thread.run_sync(has_git, workspace):
             return None
         try:
             taken = await self._git.do(partial(self._take, workspace), TAKE_S)

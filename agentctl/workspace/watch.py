@@ -15,7 +15,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from agentctl.workspace.git import Git, GitFailed, GitLate, Job, Repository, locate
+from agentctl.workspace.git import Git, GitFailed, GitLate, Job, Repository, has_git, locate
 from agentctl.workspace.status import GitState, look
 
 logger = logging.getLogger(__name__)
@@ -156,7 +156,8 @@ class Watchers:
     """All work trees that are followed. `background` runs what nobody waits for."""
 
     def __init__(self, git: Git, background: Background) -> None:
-        self.git = git
+        # Looks wait for looks; a prompt waits for its snapshot alone.
+        self.git = git.apart()
         self.background = background
         self._trees: dict[str, _Tree] = {}
         self._stop: anyio.Event | None = None
@@ -164,6 +165,8 @@ class Watchers:
 
     async def follow(self, workspace: str, told: Told) -> Follower | None:
         """Tells the state of the work tree soon, and each one that differs; None without one."""
+        if not await anyio.to_thread.run_sync(has_git, workspace):
+            return None
         try:
             where = await self.git.do(partial(_find, workspace), LOOK_S)
         except GitFailed as error:

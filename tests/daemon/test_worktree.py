@@ -235,3 +235,21 @@ async def test_a_pull_request_is_told_once_and_belongs_to_its_run(tmp_path: Path
             assert found == [(first, url)]
             listed = (await client.artifacts.list(run_id=first)).artifacts
             assert [each.url for each in listed if each.url] == [url]
+
+
+@pytest.mark.proves("W4")
+async def test_a_repository_that_the_agent_makes_is_followed_from_then_on(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    with anyio.fail_after(TEST_S):
+        async with daemon(tmp_path) as served, served.client() as client:
+            made = await client.sessions.create("demo", str(work), policy=ALLOW, wait_ready=True)
+            session = made.session_id
+            events = client.events(sessions=[session], types=["git"], follow=True)
+            run = await prompted(client, session, "run git init -q -b trunk .")
+            first = await anext(events)
+            assert (first.git.branch, first.git.HasField("head")) == ("trunk", False)
+            assert run in (first.run_id, first.after_run_id)
+            await prompted(client, session, "write a.txt hello")
+            second = await anext(events)
+            assert second.git.dirty and second.git.files == 1
