@@ -191,7 +191,7 @@ class Ending:
         with anyio.move_on_after(self.limits.cancel_ack_s):
             await waiter.wait()
             return
-        if run.state is not RunState.RUNNING:
+        if run.state is not RunState.RUNNING or session.gathering.has_ended(run):
             return
         await session.commit(
             self._error(

@@ -8,7 +8,7 @@ it; what is ready later is late. It refuses to know what stands in a store or a 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -65,14 +65,16 @@ class Gathering:
     def __init__(self, session: "Session", deps: GatherDeps | None) -> None:
         self._session = session
         self._deps = deps
-        self._keeping = Keeping(session, deps) if deps is not None else None
+        self._kept: Keeping | None = None
+        self.secrets: frozenset[str] = frozenset()
+        """What its processes were given and nobody may read."""
         self.held: list[AnyDraft] | None = None
         """Drafts of the agent from the end of a turn on, while its artifacts are made."""
         self._runs: dict[str, _Run] = {}
         self._letting_go = False
         self._fresh: Snapshot | None = None
-        self._scopes: set[anyio.CancelScope] = set()
-        self._changed_state = anyio.Event()
+        self._scopes: list[anyio.CancelScope] = []
+        self._news: anyio.Event | None = None
         self._over = False
 
     @property
@@ -82,12 +84,14 @@ class Gathering:
 
     def learn(self, secrets: Sequence[str]) -> None:
         """What a process of the session was given and nobody may read."""
-        if self._keeping is not None:
-            self._keeping.secrets.update(secrets)
+        if not self.secrets.issuperset(secrets):
+            self.secrets |= {*secrets}
 
-    @property
-    def secrets(self) -> Collection[str]:
-        return self._keeping.secrets if self._keeping is not None else ()
+    def _keeping(self, deps: GatherDeps) -> Keeping:
+        """Made when there is something to keep: most sessions that are open do nothing now."""
+        if self._kept is None:
+            self._kept = Keeping(self._session, deps)
+        return self._kept
 
     # The way of drafts.
 
@@ -102,11 +106,11 @@ class Gathering:
         if self._letting_go or not isinstance(draft, TurnEnded) or draft.folded_into is not None:
             return False
         run_id = self._session.ledger.turns.run_of(draft.turn) or ""
-        keeping = self._keeping
-        if keeping is None or not run_id:
+        if self._deps is None or not run_id:
             return False
         run = self._runs.get(run_id) or _Run()
-        if run.collecting or not (run.wanted or keeping.working):
+        working = self._kept is not None and self._kept.working
+        if run.collecting or not (run.wanted or working):
             return False
         self._runs[run_id] = run
         self._session.ledger.ends[run_id] = writes.now
@@ -204,28 +208,29 @@ class Gathering:
                 if not run.collecting:
                     self._collect(run_id, run)
             while self._runs:
-                await self._changed_state.wait()
-            if self._keeping is not None:
-                await self._keeping.idle()
+                self._news = anyio.Event()
+                await self._news.wait()
+            if self._kept is not None:
+                await self._kept.idle()
         if before_end is not None:
             await before_end()
         with anyio.move_on_after(seconds):
-            if self._keeping is not None:
-                await self._keeping.idle()
+            if self._kept is not None:
+                await self._kept.idle()
         self._over = True
         for scope in list(self._scopes):
             scope.cancel()
-        if self._keeping is not None:
-            await self._keeping.stop()
+        if self._kept is not None:
+            await self._kept.stop()
 
     def _background(self, what: Callable[[], Coroutine[Any, Any, None]]) -> None:
         async def work() -> None:
             with anyio.CancelScope() as scope:
-                self._scopes.add(scope)
+                self._scopes.append(scope)
                 try:
                     await what()
                 finally:
-                    self._scopes.discard(scope)
+                    self._scopes.remove(scope)
 
         self._session.deps.background(work)
 
@@ -239,17 +244,18 @@ class Gathering:
             await self._collection(run_id, run)
         finally:
             self._runs.pop(run_id, None)
-            if self._keeping is not None:
-                self._keeping.ended(run_id)
+            if self._kept is not None:
+                self._kept.ended(run_id)
             done.set()
-            self._changed_state.set()
-            self._changed_state = anyio.Event()
+            if self._news is not None:
+                self._news.set()
             self._session.driver.kick()
 
     async def _collection(self, run_id: str, run: _Run) -> None:
-        keeping, deps, session = self._keeping, self._deps, self._session
-        if keeping is None or deps is None:
+        deps, session = self._deps, self._session
+        if deps is None:
             return
+        keeping = self._keeping(deps)
         for made in run.latest.values():
             keeping.put(made)
         await keeping.idle()
@@ -273,8 +279,8 @@ class Gathering:
     def made(self, event: Event) -> None:
         """An event that shows, or could not hold, what may become an artifact."""
         wholes, event.whole = event.whole, None
-        run_id, keeping = event.run_id or event.after_run_id, self._keeping
-        if keeping is None or run_id is None or self._over:
+        run_id, deps = event.run_id or event.after_run_id, self._deps
+        if deps is None or run_id is None or self._over:
             return
         payload = event.payload
         match payload:
@@ -282,7 +288,7 @@ class Gathering:
                 self._note_file(self._runs.setdefault(run_id, _Run()).files, payload)
             case Git(pull_request_url=str(url)):
                 kind = ArtifactKind.PULL_REQUEST
-                keeping.put(Made(kind, run_id, url, url=url, key=(str(kind), url)))
+                self._keeping(deps).put(Made(kind, run_id, url, url=url, key=(str(kind), url)))
             case _:
                 pass
         for whole in wholes or ():
@@ -297,13 +303,15 @@ class Gathering:
                 continue
             if (run := self._runs.get(run_id)) is not None:
                 run.latest.pop(made.key, None)
-            keeping.put(made)
+            self._keeping(deps).put(made)
 
     def kept_workspace(self, run_id: str, path: str, title: str) -> None:
         """A work tree that stays when its session ends."""
-        if self._keeping is not None:
+        if self._deps is not None:
             kind = ArtifactKind.WORKSPACE
-            self._keeping.put(Made(kind, run_id, title, path=path, key=(str(kind), path)))
+            self._keeping(self._deps).put(
+                Made(kind, run_id, title, path=path, key=(str(kind), path))
+            )
 
     @staticmethod
     def _note_file(files: dict[str, str | None], change: FileChange) -> None:

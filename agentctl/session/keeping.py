@@ -131,11 +131,9 @@ class Keeping:
     def __init__(self, session: "Session", deps: GatherDeps) -> None:
         self._session = session
         self._deps = deps
-        self.secrets: set[str] = set()
         self.working = False
         self._queue: deque[Made] = deque()
         self._idle = anyio.Event()
-        self._scope = anyio.CancelScope()
         self._over = False
         self._turn = anyio.Lock()
         self._known: dict[Key, str] | None = None
@@ -245,11 +243,12 @@ class Keeping:
         value = made.value
         if made.kind in _TEXTS and value is not None:
             text = value if isinstance(value, str) else value.decode("utf-8", "replace")
-            return cleaned(text, self._deps.redactor(sorted(self.secrets)), self.secrets)
+            secrets = self._session.gathering.secrets
+            return cleaned(text, self._deps.redactor(sorted(secrets)), secrets)
         if isinstance(value, str):
             value = value.encode("utf-8", "replace")
         if made.kind in _EXACT and value is not None:
-            return without_secrets(value, self.secrets)
+            return without_secrets(value, self._session.gathering.secrets)
         return value, False
 
     async def _record(self, made: Made, blob: Blob | None) -> ArtifactRecord | None:

@@ -9,8 +9,7 @@ import pytest
 from agentctl.core.adapter import TurnEnded, TurnStarted
 from agentctl.core.events import Complete, Error, SessionStatus
 from agentctl.core.ids import NativeSessionId, NativeTurnId
-from agentctl.core.words import Origin, Outcome, RunState, SessionChange, SessionState
-from agentctl.journal import blobs as blob_files
+from agentctl.core.words import Origin, Outcome, RunState, SessionChange
 from agentctl.session import gathering
 from agentctl.session.ids import now_ms
 from tests.session.house import PATIENT, House, house
@@ -149,6 +148,22 @@ async def test_a_run_that_took_too_long_has_its_patch_before_its_end(tmp_path: P
         await home.agent.prompted()
         pictures.tree = "1"
         assert (await home.ended(run.id)).state is RunState.TIMED_OUT
+        assert [event.run_id for event in artifacts(home)] == [run.id]
+
+
+async def test_an_agent_that_ends_a_cancelled_turn_has_acknowledged_it(tmp_path: Path) -> None:
+    pictures = Pictures()
+    async with at_home(tmp_path, pictures) as home:
+        session, run, _ = await home.running()
+        pictures.tree, hold = "1", anyio.Event()
+        pictures.hold = hold
+        await home.manager.cancel_run(run.id)
+        await held(home, session)
+        ending = home.session(session).ending
+        await ending._climb(run)
+        assert home.of(Error) == []
+        hold.set()
+        assert (await home.ended(run.id)).state is RunState.CANCELLED
         assert [event.run_id for event in artifacts(home)] == [run.id]
 
 
@@ -336,58 +351,3 @@ async def test_two_sessions_of_one_process_do_not_hold_each_other(tmp_path: Path
             )
         )
         await home.ended(second.id)
-
-
-@pytest.mark.proves("AR5")
-async def test_a_full_disk_costs_the_artifact_and_not_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(path: Path) -> Any:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(blob_files, "_create", full)
-    pictures = Pictures()
-    async with at_home(tmp_path, pictures) as home:
-        _, run, agent = await home.running()
-        pictures.tree = "1"
-        await agent.end()
-        assert (await home.ended(run.id)).state is RunState.COMPLETED
-        assert home.types(run.id)[-2:] == ["error", "complete"]
-        (error,) = home.of(Error, run.id)
-        assert (error.code, error.recoverable) == ("DISK_FULL", True)
-        assert "patch artifact (1 file, +2 -3) was not kept" in error.message
-        assert artifacts(home) == [] and await kept(home) == []
-        assert blobs(home) == []
-
-
-@pytest.mark.proves("AR6")
-async def test_a_crash_while_artifacts_are_made_leaves_no_blob_that_nobody_needs(
-    tmp_path: Path,
-) -> None:
-    pictures = Pictures()
-    async with at_home(tmp_path, pictures) as home:
-        session, run, agent = await home.running()
-        pictures.tree = "1"
-        hold = pictures.hold = anyio.Event()
-        await agent.end()
-        await held(home, session)
-        home.manager.crash()
-        hold.set()
-        store = home.manager.deps.artifacts
-        assert store is not None
-        orphan = await store.put(b"stored, and then the daemon was killed")
-        (home.path / "blobs" / f"{blob_files.NEW}1").write_bytes(b"half")
-    async with at_home(tmp_path, Pictures(), protocol=home.protocol) as again:
-        ended = await again.manager.get_run(run.id)
-        assert ended.error is not None and ended.error.code == "DAEMON_RESTARTED"
-        store = again.manager.deps.artifacts
-        assert store is not None
-        while store.blobs.path(orphan.sha256).exists() or blobs(again):
-            await anyio.lowlevel.checkpoint()
-        assert await kept(again) == []
-        assert again.session(session).record.state is SessionState.INTERRUPTED
-        resumed = (await again.prompt(session, "again")).run
-        await again.until(lambda: len(again.protocol.agents) == 2)
-        await again.agent.prompted()
-        await again.agent.end()
-        assert (await again.ended(resumed.id)).state is RunState.COMPLETED
