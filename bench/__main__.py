@@ -19,9 +19,10 @@ from bench.flow import flow_row
 from bench.footprint import session_cost, start_cost
 from bench.latency import latency_row
 from bench.report import Results, as_json, text
+from bench.scale import scale
 from bench.served import Place
 
-PARTS = ("flow", "latency", "start", "sessions", "agents")
+PARTS = ("flow", "latency", "start", "sessions", "agents", "scale")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,8 @@ class Plan:
     exclusive: int = 10
     on_server: int = 8
     own_server: int = 4
+    kept: tuple[int, int, int] = (10_000, 100_000, 1_000_000)
+    """Sessions to list, events to export, events to sum over."""
 
 
 FULL = Plan()
@@ -48,6 +51,7 @@ QUICK = Plan(
     exclusive=3,
     on_server=4,
     own_server=2,
+    kept=(1_000, 20_000, 50_000),
 )
 
 
@@ -63,7 +67,8 @@ async def measure(plan: Plan, parts: Sequence[str], place: Place) -> Results:
     sessions = await session_cost(place, plan.shared, plan.exclusive) if on("sessions") else None
     servers = plan.on_server, plan.own_server
     agents = [await agent_row(place, each, *servers) for each in MARKS if on("agents")]
-    return Results(machine(), flow, latency, start, sessions, agents)
+    kept = await scale(place, *plan.kept, plan.rounds) if on("scale") else None
+    return Results(machine(), flow, latency, start, sessions, agents, kept)
 
 
 def machine() -> str:

@@ -11,6 +11,7 @@ from bench.agents import LEAST_BYTES, MARKS, AgentRow
 from bench.flow import FlowRow
 from bench.footprint import PerSession, Start
 from bench.latency import LatencyRow
+from bench.scale import Scale
 from bench.stats import Spread
 
 RATIO_MARK = 0.5
@@ -18,6 +19,9 @@ P50_MARK_MS = 1.0
 P50_MARK_RATE = 1_000
 READY_MARK_S = 0.6
 IDLE_MARK_MB = 70.0
+SCALE_MARK_S = 1.0
+GROWN_MARK_MB = 32.0
+MEANWHILE_MARK_MS = 50.0
 
 MB = 1e6
 
@@ -32,6 +36,7 @@ class Results:
     start: Start | None
     sessions: PerSession | None
     agents: Sequence[AgentRow] = ()
+    scale: Scale | None = None
 
     @property
     def lost(self) -> int:
@@ -67,6 +72,10 @@ BOUNDS = {
     "create": "one commit, and gRPC both ways",
     "agent": "the start of the agent's own program, then initialize and session/new",
     "agent memory": "what the agent keeps of a session; its own: a whole program and its guard",
+    "list": "a record and its message for each row; what is filtered and counted is SQLite's",
+    "export": "the JSON of each event, made in Python",
+    "statistics": "one small document for each run, read and summed",
+    "meanwhile": "a page of events that is taken apart in one go",
     "agent ready": "the agent's answer to a new session; its own: the start of the program",
 }
 """What sets each figure, as profiles show it."""
@@ -81,7 +90,29 @@ def lines(results: Results) -> list[Line]:
         made += _sessions(results.sessions)
     for row in results.agents:
         made += _agent(row)
+    if results.scale is not None:
+        made += _scale(results.scale)
     return made
+
+
+def _scale(scale: Scale) -> list[Line]:
+    made = [
+        Line(
+            cost.name,
+            f"{cost.ours.middle:.3f} s, {cost.ratio:,.0f} x bare SQLite"
+            f" ({cost.base.middle * 1e3:,.1f} ms); memory + {cost.grown / MB:.1f} MB",
+            f"≤ {SCALE_MARK_S:g} s, ≤ {GROWN_MARK_MB:g} MB",
+            cost.ours.middle <= SCALE_MARK_S and cost.grown <= GROWN_MARK_MB * MB,
+            BOUNDS[cost.name.split()[0]],
+        )
+        for cost in scale.costs
+    ]
+    p50, p99, longest = scale.meanwhile
+    value = f"p50 {p50:.1f} ms, p99 {p99:.1f} ms, max {longest:.1f} ms"
+    mark, ok = f"p99 ≤ {MEANWHILE_MARK_MS:g} ms", p99 <= MEANWHILE_MARK_MS
+    meanwhile = Line("… and other calls meanwhile", value, mark, ok, BOUNDS["meanwhile"])
+    at = 1 + max(n for n, cost in enumerate(scale.costs) if cost.name.startswith("export"))
+    return [*made[:at], meanwhile, *made[at:]]
 
 
 def _latency(row: LatencyRow) -> Line:
@@ -225,6 +256,7 @@ def as_json(results: Results) -> dict[str, Any]:
         "start": None if results.start is None else asdict(results.start),
         "sessions": None if results.sessions is None else asdict(results.sessions),
         "agents": [_agent_json(row) for row in results.agents],
+        "scale": None if results.scale is None else asdict(results.scale),
         "marks": [
             {"name": line.name, "mark": line.mark, "ok": line.ok}
             for line in lines(results)

@@ -13,7 +13,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 import anyio
 import psutil
@@ -92,9 +91,9 @@ def daemon_command(place: Place, data_dir: Path) -> list[str]:
 
 
 @asynccontextmanager
-async def daemon(place: Place) -> AsyncGenerator[Served]:
-    """A fresh daemon on a fresh data directory."""
-    async with _listening(place, daemon_command(place, place.fresh("data"))) as served:
+async def daemon(place: Place, data: Path | None = None) -> AsyncGenerator[Served]:
+    """A fresh daemon, on a fresh data directory unless one is given."""
+    async with _listening(place, daemon_command(place, data or place.fresh("data"))) as served:
         yield served
 
 
@@ -118,7 +117,7 @@ async def live(client: AgentCtl, session_id: str) -> AsyncGenerator[AsyncIterato
     """The batches of a session from now on; entered once the daemon has answered the first time."""
     head = (await client.daemon.get_info()).head_cursor
     batches = client.subscribe(head, sessions=[session_id]).batches()
-    async with aclosing(cast(AsyncGenerator[v1.EventBatch], batches)):
+    async with aclosing(batches):
         await anext(batches)
         yield batches
 

@@ -10,6 +10,7 @@ from bench.flow import FlowRow
 from bench.footprint import PerSession, Start
 from bench.latency import LatencyRow
 from bench.report import Results, as_json, lines, text
+from bench.scale import Cost, Scale
 from bench.stats import Spread
 
 
@@ -30,6 +31,11 @@ ROW = FlowRow(
 START = Start(same(0.5), same(0.35), same(0.4), same(0.2), same(60e6))
 SESSIONS = PerSession(30e3, 200e3, 5e6, same(2.0), same(150.0))
 GOOD = Results("this machine", [ROW], [LatencyRow(1000, 10, 0.7, 2.0, 5.0)], START, SESSIONS)
+COSTS = [
+    Cost("list of 10,000 sessions, all pages", same(0.4), same(0.02), 3e6),
+    Cost("export of 100,000 events", same(0.6), same(0.006), 9e6),
+    Cost("statistics over 1,000,000 events", same(0.01), same(0.002), 0.1e6),
+]
 
 
 def test_what_reaches_its_mark_is_ok() -> None:
@@ -51,6 +57,26 @@ def test_what_misses_its_mark_says_so() -> None:
         None,
     )
     assert text(poor).count("MISS") == 4
+
+
+def test_an_old_journal_is_judged_by_time_memory_and_by_who_waits() -> None:
+    scale = Scale(COSTS, (5.0, 9.0, 12.0))
+    shown = text(replace(GOOD, scale=scale)).splitlines()[-4:]
+    assert [line.split("  ")[0] for line in shown] == [
+        "list of 10,000 sessions, all pages",
+        "export of 100,000 events",
+        "… and other calls meanwhile",
+        "statistics over 1,000,000 events",
+    ]
+    assert "0.600 s, 100 x bare SQLite (6.0 ms); memory + 9.0 MB" in shown[1]
+    assert all(" ok" in line for line in shown)
+    for poor in (
+        Scale([replace(COSTS[1], ours=same(1.2))], (5.0, 9.0, 12.0)),
+        Scale([replace(COSTS[1], grown=64e6)], (5.0, 9.0, 12.0)),
+        Scale([COSTS[1]], (5.0, 80.0, 90.0)),
+    ):
+        assert text(Results("m", [], [], None, None, scale=poor)).count("MISS") == 1
+    assert as_json(replace(GOOD, scale=scale))["scale"]["costs"][1]["grown"] == 9e6
 
 
 def test_a_fast_flood_that_lost_an_event_is_not_ok() -> None:
