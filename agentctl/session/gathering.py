@@ -51,6 +51,8 @@ class _Run:
     latest: dict[Key, Made] = field(default_factory=dict[Key, Made])
     ended: bool = False
     collecting: bool = False
+    read: bool = False
+    """Its files and its work tree have been read: the next prompt may change them."""
 
     @property
     def wanted(self) -> bool:
@@ -80,7 +82,7 @@ class Gathering:
     @property
     def busy(self) -> bool:
         """The work tree is being read: the next prompt would change it."""
-        return any(run.collecting for run in self._runs.values())
+        return any(run.collecting and not run.read for run in self._runs.values())
 
     def learn(self, secrets: Sequence[str]) -> None:
         """What a process of the session was given and nobody may read."""
@@ -268,6 +270,8 @@ class Gathering:
         if run.before is None or deps.snapshots is None:
             return
         after = await deps.snapshots.take(session.record.spec.workspace)
+        run.read = True
+        session.driver.kick()
         if after is not None:
             self._fresh = after
             asyncio.get_running_loop().call_later(FRESH_S, self._forget_picture, after)

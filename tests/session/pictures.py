@@ -25,6 +25,8 @@ class Pictures:
         self.bell = Bell()
         self.hold: anyio.Event | None = None
         """What the next ones wait for."""
+        self.patching: anyio.Event | None = None
+        """What the next patches wait for."""
 
     async def take(self, workspace: str) -> Snapshot | None:
         self.taken.append(self.tree)
@@ -34,6 +36,8 @@ class Pictures:
         return cast(Snapshot, Picture(self.tree))
 
     async def patch(self, before: Snapshot, after: Snapshot) -> Patch | None:
+        if self.patching is not None:
+            await self.patching.wait()
         if before.tree == after.tree:
             return None
         return Patch(f"{before.tree}->{after.tree}".encode(), 1, 2, 3, "c0ffee")

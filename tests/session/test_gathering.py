@@ -119,6 +119,27 @@ async def test_a_slow_picture_delays_the_end_for_a_moment_and_the_next_prompt_un
         assert len(artifacts(home)) == 1
 
 
+async def test_the_next_prompt_does_not_wait_for_a_patch_that_is_late_anyway(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gathering, "COLLECT_S", 0.01)
+    pictures = Pictures()
+    async with at_home(tmp_path, pictures) as home:
+        session, run, agent = await home.running()
+        queued = (await home.prompt(session, "next")).run
+        pictures.tree, patching = "1", anyio.Event()
+        pictures.patching = patching
+        await agent.end()
+        await home.ended(run.id)
+        assert await agent.prompted() == "next"
+        assert artifacts(home) == []
+        patching.set()
+        await home.until(lambda: artifacts(home))
+        assert artifacts(home)[0].after_run_id == run.id
+        await agent.end()
+        await home.ended(queued.id)
+
+
 async def test_a_cancelled_run_has_its_patch_and_the_next_prompt_waits_for_it(
     tmp_path: Path,
 ) -> None:
