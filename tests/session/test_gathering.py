@@ -111,6 +111,7 @@ async def test_a_slow_picture_delays_the_end_for_a_moment_and_the_next_prompt_un
         pictures.tree = "1"
         hold.set()
         assert await agent.prompted() == "next"
+        await home.until(lambda: artifacts(home))
         (late,) = artifacts(home)
         assert (late.run_id, late.after_run_id) == (None, run.id)
         assert [record.runs for record in await kept(home)] == [[run.id]]
