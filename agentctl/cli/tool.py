@@ -90,6 +90,7 @@ def serve(
       agentctl tool serve
       agentctl tool serve --listen 127.0.0.1:0 --token-file ./token
     """
+    _need_gateway()
     from agentctl.gateway.tool.run import serve_http
 
     _serve(serve_http, listen, token_file, allow_host, data_dir, "")
@@ -110,6 +111,7 @@ def mcp(
       agentctl mcp
       agentctl mcp --http 127.0.0.1:3381
     """
+    _need_gateway()
     from agentctl.gateway.tool import mcpserver
     from agentctl.gateway.tool.run import serve_mcp
 
@@ -118,6 +120,22 @@ def mcp(
         return
     STATE.data_dir = data_dir or STATE.data_dir
     _with_tool(mcpserver.stdio)
+
+
+def _need_gateway() -> None:
+    """Servers need packages that the rest does without."""
+    from importlib.util import find_spec
+
+    from agentctl.core.errors import Unsupported
+
+    missing = [
+        name for name in ("mcp", "starlette", "uvicorn", "websockets") if not find_spec(name)
+    ]
+    if missing:
+        raise Unsupported(
+            f"This needs the extra `gateway`, of which {', '.join(missing)} is not installed: run "
+            "pip install '.[gateway]' in the checkout of agentctl."
+        )
 
 
 def _serve(

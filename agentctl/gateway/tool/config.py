@@ -133,15 +133,17 @@ def load(path: Path | None = None) -> ToolConfig:
     Raises:
         Invalid: it cannot be read, is no YAML, or a field has a wrong type; names file and field.
     """
-    import yaml  # only where the file is there does anybody pay for it
-
     path = path or config_file()
     try:
-        told = yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return ToolConfig()
     except (OSError, UnicodeDecodeError) as error:
         raise _wrong(path, "", f"it cannot be read ({error})") from error
+    import yaml  # of the extra `gateway`: only where the file is there does anybody need it
+
+    try:
+        told = yaml.safe_load(text)
     except yaml.YAMLError as error:
         mark: Any = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}: " if mark is not None else ""

@@ -3,9 +3,11 @@
 It refuses to know what is asked of them.
 """
 
+import math
 import os
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import anyio
@@ -26,6 +28,8 @@ LABEL = "agentctl.tool.url"
 
 # A daemon that restarts is back within a second or two; what is away for longer is told.
 RECONNECT_S = 10.0
+# A list of everything does not ask again so soon for what was away.
+AGAIN_S = 30.0
 # Between two looks whether a server is back.
 LOOK_S = 0.2
 
@@ -42,8 +46,10 @@ class Instance:
     up: bool = False
     lost: bool = False
     problem: ToolError | None = None
+    tried_at: float = -math.inf
     found: probe.Found = field(default_factory=probe.Found)
     held: AgentCtl | None = None
+    lock: anyio.Lock = field(default_factory=anyio.Lock)
 
     @property
     def client(self) -> AgentCtl:
@@ -74,7 +80,6 @@ class Instances:
         self._local = local
         self._start = start
         self._clients: dict[tuple[str, str], AgentCtl] = {}
-        self._lock = anyio.Lock()
         self._owners: dict[str, str] = {}
         self.changed = anyio.Event()
         told = config.instances or (InstanceConfig(name=LOCAL, url=local, default=True),)
@@ -116,9 +121,8 @@ class Instances:
         made = Instance(name, url, token, default=bool(old and old.default), wanted=True)
         if old is not None and old.url == url and not token:
             made.token = old.token
-        async with self._lock:
-            await self._reach(made, timeout_ms / 1000)
-            self._all[name] = made
+        await self._reach(made, timeout_ms / 1000)
+        self._all[name] = made
 
         def change(state: State) -> None:
             if old is not None and old.url != url:
@@ -163,32 +167,49 @@ class Instances:
                 state.disconnected.add(each)
 
         await self._remember(change)
-        await self._drop_unused()
         self._tell()
         return names
-
-    async def _drop_unused(self) -> None:
-        used = {id(each.held) for each in self._all.values() if each.up or each.wanted}
-        for key in [key for key, client in self._clients.items() if id(client) not in used]:
-            await self._clients.pop(key).close()
 
     async def _reach(self, instance: Instance, timeout_s: float) -> None:
         """Connects it, or raises why not."""
         address = self._local if instance.http else instance.url
         token = os.environ.get("AGENTCTL_TOKEN", "") if instance.http else instance.token
-        client = self._clients.get((address, token)) or AgentCtl(Connection(address, token))
-        self._clients[address, token] = client
+        key = (address, token)
+        known = self._clients.get(key)
+        client = known or AgentCtl(Connection(address, token))
+        self._clients[key] = client
+        instance.tried_at = anyio.current_time()
         try:
-            found = await self._daemon(client, timeout_s)
-            if instance.http:
-                at = await probe.opencode(instance.url, instance.token, timeout_s)
-                found = probe.Found(at.version, at.login, found.settings)
-        except ToolError as error:
-            instance.up, instance.problem = False, error
-            await self._drop_unused()
+            found = await self._identify(instance, client, timeout_s)
+        except BaseException as error:
+            if isinstance(error, ToolError):
+                instance.up, instance.problem = False, error
+            if known is None and self._clients.get(key) is client and not self._uses(client):
+                del self._clients[key]
+                with anyio.CancelScope(shield=True):
+                    await client.close()
             raise
         instance.held, instance.found, instance.problem = client, found, None
         instance.up, instance.lost = True, False
+
+    def _uses(self, client: AgentCtl) -> bool:
+        return any(each.held is client for each in self._all.values())
+
+    async def _identify(
+        self, instance: Instance, client: AgentCtl, timeout_s: float
+    ) -> probe.Found:
+        if not instance.http:
+            return await self._daemon(client, timeout_s)
+        try:
+            ours = await self._daemon(client, timeout_s)
+        except ToolError as error:
+            raise ToolError(
+                "SERVER_ERROR",
+                f"Your own daemon is needed to attach to {instance.url}: {error.message}",
+                {**error.details, "cause": error.code},
+            ) from error
+        at = await probe.opencode(instance.url, instance.token, timeout_s)
+        return probe.Found(at.version, at.login, ours.settings)
 
     async def _daemon(self, client: AgentCtl, timeout_s: float) -> probe.Found:
         try:
@@ -228,19 +249,23 @@ class Instances:
         """The instances that are meant, and the names of those that cannot be reached now."""
         if name is not None:
             return [await self.pick(name)], []
-        found: list[Instance] = []
-        away: list[str] = []
-        last: ToolError | None = None
         wanted = [each for each in self._all.values() if each.wanted]
-        for each in wanted:
-            try:
-                found.append(await self.ensure(each, patient=len(wanted) == 1))
-            except ToolError as error:
-                away.append(each.name)
-                last = error
+        if len(wanted) < 2:
+            return [await self.pick()], []
+        async with anyio.create_task_group() as group:
+            for each in wanted:
+                group.start_soon(self._try, each)
+        found = [each for each in wanted if each.up]
         if not found:
-            raise last or _not_connected("", "no instance is connected")
-        return found, away
+            raise self._why(wanted[0])
+        return found, [each.name for each in wanted if not each.up]
+
+    async def _try(self, instance: Instance) -> None:
+        """Connects it unless it was away a moment ago: one that is away holds no other up."""
+        if anyio.current_time() - instance.tried_at < AGAIN_S and not instance.up:
+            return
+        with suppress(ToolError):
+            await self.ensure(instance, patient=False)
 
     async def ensure(self, instance: Instance, *, patient: bool = True) -> Instance:
         """Connects it when it is wanted and is not; one that was just lost is waited for."""
@@ -252,7 +277,7 @@ class Instances:
             raise self._why(instance)
         waits = patient and instance.lost and instance.problem is None
         deadline = anyio.current_time() + (RECONNECT_S if waits else 0)
-        async with self._lock:
+        async with instance.lock:
             while not instance.up:
                 try:
                     await self._reach(instance, CONNECT_MS / 1000)

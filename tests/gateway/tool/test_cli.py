@@ -14,6 +14,8 @@ import anyio
 import httpx
 import pytest
 
+from agentctl.cli import tool
+from agentctl.core.errors import Unsupported
 from agentctl.gateway.tool import opencode
 from tests.gateway.tool.conftest import PATIENCE_S, Served, environment
 
@@ -200,3 +202,12 @@ def test_importing_the_command_line_loads_no_gateway(served: Served) -> None:
     argv = [sys.executable, "-c", program]
     done = subprocess.run(argv, env=served.env, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+def test_without_the_extra_a_server_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere(name: str) -> None:
+        return None
+
+    monkeypatch.setattr("importlib.util.find_spec", nowhere)
+    with pytest.raises(Unsupported, match=r"\.\[gateway\]"):
+        tool.mcp()

@@ -305,3 +305,34 @@ async def test_a_name_that_is_given_to_another_server_is_that_one_from_then_on(
         assert (await ok(tool, action="list_sessions"))["total"] == 0
         error = await refused(tool, action="get_status", session_id=near)
         assert error["code"] == "SESSION_NOT_FOUND"
+
+
+async def test_an_opencode_url_without_a_daemon_of_ones_own_says_so(served: Served) -> None:
+    async with (
+        servers.server(servers.healthy("1.2.3")) as url,
+        OpenCodeTool(ToolConfig(), address="unix:/none.sock", data_dir=served.root) as tool,
+    ):
+        error = await refused(tool, action="connect", url=url)
+    assert error["code"] == "SERVER_ERROR" and "Your own daemon" in error["message"]
+    assert error["details"]["cause"] == "ECONNREFUSED"
+
+
+async def test_a_call_that_waits_is_not_disturbed_by_a_disconnect(
+    served: Served, tool: OpenCodeTool
+) -> None:
+    found = await session(tool, served)
+    answers: list[Json] = []
+
+    async def wait() -> None:
+        request = {"session_id": found, "message": "plan || slow 4 100"}
+        answers.append(await tool(action="send_message", wait_for_completion=True, **request))
+
+    async with (
+        served.tool() as other,
+        other.events(found) as feed,
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(wait)
+        await until(feed, lambda event: event["type"] == "agent.progress")
+        await ok(tool, action="disconnect")
+    assert answers[0]["success"] is True
