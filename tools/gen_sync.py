@@ -157,7 +157,9 @@ def _method(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
     for decorator in node.decorator_list:
         yield f"    @{ast.unparse(decorator)}"
     returns = ast.unparse(node.returns) if node.returns else "None"
-    returns = returns.strip("'\"").replace("AsyncIterator[", "Iterator[")
+    returns = returns.strip("'\"")
+    for stream in ("AsyncIterator[", "AsyncGenerator["):
+        returns = returns.replace(stream, "Iterator[")
     yield f"    def {node.name}({ast.unparse(node.args)}) -> {returns}:"
     doc = ast.get_docstring(node, clean=False)
     yield f'        """{doc}"""' if doc else "        ..."

@@ -7,6 +7,7 @@ and the like give objects with plain data. It refuses to know how a call travels
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import aclosing
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -43,6 +44,8 @@ class AgentCtl:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self.patience_s: float = DEFAULT_PATIENCE_S
+        """How long a daemon may be away before who reads events or waits for a run is told."""
         self._background: set[asyncio.Task[None]] = set()
         self.daemon = Daemon(connection)
         self.agents = Agents(connection)
@@ -181,7 +184,7 @@ class AgentCtl:
         follow: bool = True,
         include_raw: bool = False,
         include_log: bool = False,
-        patience_s: float = DEFAULT_PATIENCE_S,
+        patience_s: float | None = None,
     ) -> Subscription:
         """A reader of the stream that knows its cursor. Arguments as of `events`."""
         request = v1.SubscribeRequest(
@@ -194,7 +197,8 @@ class AgentCtl:
             include_raw=include_raw,
             include_log=include_log,
         )
-        return Subscription(self._connection, request, patience_s=patience_s)
+        patience = self.patience_s if patience_s is None else patience_s
+        return Subscription(self._connection, request, patience_s=patience)
 
     async def batches(
         self,
@@ -207,7 +211,7 @@ class AgentCtl:
         follow: bool = True,
         include_raw: bool = False,
         include_log: bool = False,
-        patience_s: float = DEFAULT_PATIENCE_S,
+        patience_s: float | None = None,
     ) -> AsyncIterator[v1.EventBatch]:
         """The stream as it travels: with cursors, gaps and empty batches. Arguments as of `events`."""
         subscription = self.subscribe(
@@ -221,8 +225,9 @@ class AgentCtl:
             include_log=include_log,
             patience_s=patience_s,
         )
-        async for batch in subscription.batches():
-            yield batch
+        async with aclosing(subscription.batches()) as batches:
+            async for batch in batches:
+                yield batch
 
     async def events(
         self,
@@ -236,7 +241,7 @@ class AgentCtl:
         include_raw: bool = False,
         include_log: bool = False,
         on_gap: Callable[[v1.Gap], None] | None = None,
-        patience_s: float = DEFAULT_PATIENCE_S,
+        patience_s: float | None = None,
     ) -> AsyncIterator[v1.AgentEvent]:
         """Yields events in journal order, each once, across reconnects.
 
@@ -250,7 +255,8 @@ class AgentCtl:
             include_raw: with the agent's own messages, where they are journalled.
             include_log: with events of type log.
             on_gap: told when events between the cursor and the next event are gone.
-            patience_s: how long a daemon may be away before its error is raised.
+            patience_s: how long a daemon may be away before its error is raised; absent: the
+                client's own `patience_s`.
         """
         subscription = self.subscribe(
             after,
@@ -263,8 +269,9 @@ class AgentCtl:
             include_log=include_log,
             patience_s=patience_s,
         )
-        async for batch in subscription.batches():
-            if on_gap is not None and batch.HasField("gap"):
-                on_gap(batch.gap)
-            for event in batch.events:
-                yield event
+        async with aclosing(subscription.batches()) as batches:
+            async for batch in batches:
+                if on_gap is not None and batch.HasField("gap"):
+                    on_gap(batch.gap)
+                for event in batch.events:
+                    yield event

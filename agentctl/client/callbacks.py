@@ -6,7 +6,8 @@ that raises leaves its request open; the error is kept for whoever waits for the
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import anyio
@@ -14,6 +15,8 @@ from anyio.abc import TaskGroup
 
 from agentctl import v1
 from agentctl.client.asking import Approval, Question, asked
+from agentctl.client.event import Event
+from agentctl.client.stream import Subscription
 from agentctl.core.errors import AgentctlError
 
 if TYPE_CHECKING:
@@ -90,6 +93,16 @@ class Callbacks:
         if raised:
             raise raised[0]
         return results[0]
+
+    async def read(self, subscription: Subscription) -> AsyncIterator[Event]:
+        """The events of a subscription; what a callback raises is raised here too, once."""
+        async with aclosing(subscription.batches()) as batches:
+            while True:
+                batch = await self.unless_failed(lambda: anext(batches, None))
+                if batch is None:
+                    return
+                for event in batch.events:
+                    yield Event(event)
 
     async def _watch(self) -> None:
         subscription = self._client.subscribe(

@@ -12,7 +12,7 @@ from agentctl.client.asking import Approval, Question, approval, question
 from agentctl.client.callbacks import ApprovalCallback, Callbacks, QuestionCallback
 from agentctl.client.event import Event
 from agentctl.client.results import RunResult, run_as_it_is, run_result
-from agentctl.client.stream import DEFAULT_PATIENCE_S, FIRST_PAUSE_S, LAST_PAUSE_S, retryable
+from agentctl.client.stream import FIRST_PAUSE_S, LAST_PAUSE_S, retryable
 from agentctl.client.toolspace import ToolSpace, tool_space
 from agentctl.core.errors import AgentctlError
 from agentctl.rpc.enums import word
@@ -41,7 +41,8 @@ class Run:
             timeout_ms: how long; when that is up the result is `accepted`, and the run goes on.
 
         Raises:
-            AgentctlError: RUN_NOT_FOUND; SERVER_ERROR: the daemon stayed away for 5 minutes.
+            AgentctlError: RUN_NOT_FOUND; SERVER_ERROR: the daemon stayed away for too long
+                (`client.patience_s`).
             Exception: what a callback raised, once; the run goes on.
         """
         return await self._callbacks.unless_failed(lambda: self._wait(timeout_ms))
@@ -60,7 +61,9 @@ class Run:
                 # A daemon that is stopped cuts the call; the one that comes back knows the run.
                 now = time.monotonic()
                 away_since = away_since or now
-                over = now - away_since > DEFAULT_PATIENCE_S or (end is not None and now >= end)
+                over = now - away_since > self._client.patience_s or (
+                    end is not None and now >= end
+                )
                 if over or not self._reached or not retryable(error):
                     raise
             await anyio.sleep(pause)
@@ -103,7 +106,7 @@ class Run:
             include_log: with lines outside the protocol.
 
         Raises:
-            AgentctlError: INVALID_CURSOR; SERVER_ERROR: the daemon stayed away for 5 minutes.
+            AgentctlError: INVALID_CURSOR; SERVER_ERROR: the daemon stayed away for too long.
             Exception: what a callback raised, once; read on with `after`.
         """
         subscription = self._client.subscribe(
@@ -114,12 +117,8 @@ class Run:
             include_log=include_log,
         )
         subscription.reached = self._reached
-        batches = subscription.batches()
-        while (
-            batch := await self._callbacks.unless_failed(lambda: anext(batches, None))
-        ) is not None:
-            for event in batch.events:
-                yield Event(event)
+        async for event in self._callbacks.read(subscription):
+            yield event
 
     def on_approval(self, callback: ApprovalCallback) -> None:
         """Has `callback(approval)` called for each approval that is or becomes open.

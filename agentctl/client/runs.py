@@ -4,6 +4,7 @@ Every method raises AgentctlError. A word may be given as the StrEnum or as text
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from agentctl import v1
@@ -89,9 +90,10 @@ class Runs:
         from agentctl.client.event import Event  # with its views it costs the command line 10 ms
 
         request = v1.SubscribeRequest(after=after, runs=[run_id], follow=True)
-        async for batch in Subscription(self._connection, request).batches():
-            for event in batch.events:
-                yield Event(event)
+        async with aclosing(Subscription(self._connection, request).batches()) as batches:
+            async for batch in batches:
+                for event in batch.events:
+                    yield Event(event)
 
     async def cancel(
         self,

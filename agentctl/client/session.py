@@ -84,17 +84,15 @@ class Session:
         page = await self._client.sessions.messages(self.id, role=role, page_size=limit)
         return [message(each.message) for each in page.events if each.HasField("message")]
 
-    def events(self, after: str = "", *, follow: bool = True) -> AsyncIterator[Event]:
+    def events(
+        self, after: str = "", *, follow: bool = True, include_log: bool = False
+    ) -> AsyncIterator[Event]:
         """Its events in order, each once, across reconnects; see `Run.events`."""
-        return self._events(after, follow)
-
-    async def _events(self, after: str, follow: bool) -> AsyncIterator[Event]:
-        batches = self._client.subscribe(after, sessions=[self.id], follow=follow).batches()
-        while (
-            batch := await self._callbacks.unless_failed(lambda: anext(batches, None))
-        ) is not None:
-            for event in batch.events:
-                yield Event(event)
+        return self._callbacks.read(
+            self._client.subscribe(
+                after, sessions=[self.id], follow=follow, include_log=include_log
+            )
+        )
 
     def on_approval(self, callback: ApprovalCallback) -> None:
         """As `Run.on_approval`, for all its runs and what its agent asks outside any."""

@@ -3,7 +3,7 @@ neither loses nor doubles an event. It refuses to know what the events say.
 """
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 
 import anyio
 
@@ -49,7 +49,7 @@ class Subscription:
         """The cursor after the last batch that was handed out."""
         return self._request.after
 
-    async def batches(self) -> AsyncIterator[v1.EventBatch]:
+    async def batches(self) -> AsyncGenerator[v1.EventBatch]:
         """Yields batches until the stream ends.
 
         Raises:

@@ -96,7 +96,9 @@ class Session:
         Raises:
             AgentctlError: SESSION_NOT_FOUND.
         """
-    def events(self, after: str = "", *, follow: bool = True) -> Iterator[Event]:
+    def events(
+        self, after: str = "", *, follow: bool = True, include_log: bool = False
+    ) -> Iterator[Event]:
         """Its events in order, each once, across reconnects; see `Run.events`."""
     def on_approval(self, callback: ApprovalCallback) -> None:
         """As `Run.on_approval`, for all its runs and what its agent asks outside any."""
@@ -143,7 +145,8 @@ class Run:
             timeout_ms: how long; when that is up the result is `accepted`, and the run goes on.
 
         Raises:
-            AgentctlError: RUN_NOT_FOUND; SERVER_ERROR: the daemon stayed away for 5 minutes.
+            AgentctlError: RUN_NOT_FOUND; SERVER_ERROR: the daemon stayed away for too long
+                (`client.patience_s`).
             Exception: what a callback raised, once; the run goes on.
         """
     def result(self) -> RunResult:
@@ -177,7 +180,7 @@ class Run:
             include_log: with lines outside the protocol.
 
         Raises:
-            AgentctlError: INVALID_CURSOR; SERVER_ERROR: the daemon stayed away for 5 minutes.
+            AgentctlError: INVALID_CURSOR; SERVER_ERROR: the daemon stayed away for too long.
             Exception: what a callback raised, once; read on with `after`.
         """
     def on_approval(self, callback: ApprovalCallback) -> None:
@@ -706,6 +709,7 @@ class Tasks:
 class AgentCtl:
     """A client of one daemon: `async with AgentCtl.connect() as client: ...`."""
 
+    patience_s: float
     daemon: Daemon
     agents: Agents
     sessions: Sessions
@@ -759,7 +763,7 @@ class AgentCtl:
         follow: bool = True,
         include_raw: bool = False,
         include_log: bool = False,
-        patience_s: float = DEFAULT_PATIENCE_S,
+        patience_s: float | None = None,
     ) -> Subscription:
         """A reader of the stream that knows its cursor. Arguments as of `events`."""
     def batches(
@@ -773,7 +777,7 @@ class AgentCtl:
         follow: bool = True,
         include_raw: bool = False,
         include_log: bool = False,
-        patience_s: float = DEFAULT_PATIENCE_S,
+        patience_s: float | None = None,
     ) -> Iterator[v1.EventBatch]:
         """The stream as it travels: with cursors, gaps and empty batches. Arguments as of `events`."""
     def events(
@@ -788,7 +792,7 @@ class AgentCtl:
         include_raw: bool = False,
         include_log: bool = False,
         on_gap: Callable[[v1.Gap], None] | None = None,
-        patience_s: float = DEFAULT_PATIENCE_S,
+        patience_s: float | None = None,
     ) -> Iterator[v1.AgentEvent]:
         """Yields events in journal order, each once, across reconnects.
 
@@ -802,7 +806,8 @@ class AgentCtl:
             include_raw: with the agent's own messages, where they are journalled.
             include_log: with events of type log.
             on_gap: told when events between the cursor and the next event are gone.
-            patience_s: how long a daemon may be away before its error is raised.
+            patience_s: how long a daemon may be away before its error is raised; absent: the
+                client's own `patience_s`.
         """
 
     def __enter__(self) -> Self: ...

@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from agentctl.client import AgentCtl, Approval, Invalid, Question, Refused, Run
+from agentctl.client import AgentCtl, Approval, DaemonFailed, Invalid, Question, Refused, Run
 from agentctl.testing.fake_daemon import (
     Answer,
     AskApproval,
@@ -18,6 +18,8 @@ from agentctl.testing.fake_daemon import (
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("D3")]
 
+# Longer than a daemon needs to be back.
+TEST_S = 30.0
 SHELL = UseTool("exec", "execute", command="ls", input={"command": "ls"}, ask=True, risk="low")
 
 
@@ -287,3 +289,23 @@ async def test_a_client_that_is_closed_takes_its_callbacks_with_it(
     assert ended.is_set()
     async with daemon.client() as client:
         assert (await client.run(run.id).wait(timeout_ms=1)).status == "accepted"
+
+
+async def test_a_daemon_that_stays_away_is_told_to_who_waits_and_to_who_reads(
+    daemon: FakeDaemon, coder: ScriptedAgent, client: AgentCtl
+) -> None:
+    gate = Gate()
+    coder.on("", Wait(gate))
+    run = await started(daemon, client)
+    run.on_approval(lambda request: request.ask_user())
+    await gate.reached()
+    client.patience_s = 0.1
+    await daemon.stop()
+    with pytest.raises(DaemonFailed):
+        await run.wait()
+    with pytest.raises(DaemonFailed):
+        async for _ in run.events():
+            pass
+    await daemon.start()
+    client.patience_s = TEST_S
+    assert (await run.wait()).status == "failed"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agentctl.client import AgentCtl, Approval, Invalid
+from agentctl.core.words import ToolSource
 from agentctl.testing.fake_daemon import AskApproval, FakeDaemon, Say
 from tests.contracts import app_sdk_names as names
 from tests.contracts.lab import Lab, artifacts_of_all_kinds, waiting
@@ -166,6 +167,8 @@ async def _(lab: Lab, client: AgentCtl) -> None:
     assert shell.can_use_host and shell.can_write and not shell.read_only
     edit = next(tool for tool in space.list() if tool.kind == "edit")
     assert edit.can_write and not edit.can_use_host
+    sources = {"agentctl", "mcp", "plugin", "channel", "runtime", "app"}
+    assert set(ToolSource) == sources
     assert shell.schema_summary is None  # ACP tells no schemas, and nothing is made up.
 
 

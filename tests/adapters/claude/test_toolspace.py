@@ -8,4 +8,6 @@ def test_names_say_server_and_kind() -> None:
     assert set(found) == {"Agent", "Bash", "mcp__gh__pr", "Skill"}
     assert found["Agent"].kind == "subagent" and found["Bash"].kind == "execute"
     assert (found["mcp__gh__pr"].source, found["mcp__gh__pr"].server) == ("mcp", "gh")
+    (plugin,) = offers_of(["mcp__plugin_kit_db__query"])
+    assert (plugin.source, plugin.server) == ("plugin", "plugin_kit_db")
     assert found["Skill"].kind is None and found["Skill"].source == "runtime"
