@@ -154,3 +154,15 @@ async def test_acpx_takes_a_session_up_again_with_all_that_was_said(
         assert recall is not None
         assert recall.tells in await acpx(recall.prompt)
         await acpx("sessions", "close")
+
+
+@pytest.mark.proves("GA11")
+@pytest.mark.parametrize("agent", ["claude", "codex", "opencode"])
+async def test_a_choice_is_asked_of_acpx_as_a_request(tmp_path: Path, agent: str) -> None:
+    async with acpx_on(agent, tmp_path) as (acpx, script):
+        await acpx("sessions", "new")
+        # acpx has no forms; it takes the first option that allows.
+        said = await acpx("--approve-all", line(script, "ask", "Which colour?", ["Red", "Blue"]))
+        assert "session/request_permission" in said
+        assert "Red" in said.rpartition("session/request_permission")[2]
+        await acpx("sessions", "close")

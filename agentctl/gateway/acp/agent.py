@@ -124,7 +124,9 @@ class Gateway:
         handle = self._methods.get(method)
         if handle is None:
             raise Refusal(METHOD_NOT_FOUND, f"Method not found: {method:.200}", {"method": method})
-        return lambda: handle(told)
+        if method == "session/fork":  # made twice it would be two
+            return lambda: handle(told)
+        return lambda: self._host.lasting(lambda: handle(told))
 
     def _introduced(self, params: Json) -> None:
         """A second introduction counts as well: what the client can may have changed."""

@@ -100,12 +100,14 @@ class Facts:
         return []
 
     def capabilities(self) -> Json:
-        sessions: Json = {"additionalDirectories": {}}
+        sessions: Json = {}
         for word in ("list", "resume", "fork", "close", "delete"):
             if f"sessions.{word}" in self._offered:
                 sessions[word] = {}
         if not self._can(Feature.FORK):
             sessions.pop("fork", None)
+        if self._can(Feature.ADDITIONAL_DIRECTORIES):
+            sessions["additionalDirectories"] = {}
         return {
             "loadSession": "sessions.messages" in self._offered,
             "promptCapabilities": {

@@ -7,9 +7,7 @@ from typing import Any, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
-from agentctl.client import AgentCtl
-from agentctl.client.stream import retryable
-from agentctl.core.errors import AgentctlError
+from agentctl.client import AgentCtl, Unreachable
 from agentctl.gateway.acp.errors import Json
 from agentctl.gateway.acp.params import as_object
 from agentctl.gateway.acp.wire import Wire
@@ -82,8 +80,8 @@ class Host:
         while True:
             try:
                 return await call()
-            except AgentctlError as error:
-                if not retryable(error) or anyio.current_time() > deadline:
+            except Unreachable:
+                if anyio.current_time() > deadline:
                     raise
             if self.choices.revive is not None:
                 await self.choices.revive()

@@ -240,7 +240,7 @@ class OpenSession:
                 prompt.done.set()
                 continue
             if outcome := _ENDED.get(run.state):
-                self._ended(run.run_id, _complete_of(run, outcome))
+                self._ended(run.run_id, complete_of(run, outcome))
 
     async def changed_since(self, changes: int, wait_s: float) -> None:
         """Waits until `changes` has grown beyond this, at most so long."""
@@ -278,7 +278,7 @@ class OpenSession:
         self._creating += 1
         try:
             if self.at_rest:
-                await self._wake()
+                await self.host.lasting(self._wake)
             made = await self.host.lasting(
                 lambda: client.runs.create(self.session_id, prompt.given, idempotency_key=key)
             )
@@ -367,7 +367,8 @@ def usage_of(usage: Usage | None) -> Json | None:
     return result | {name: value for name, value in more.items() if value is not None}
 
 
-def _complete_of(run: v1.Run, outcome: Outcome) -> Complete:
+def complete_of(run: v1.Run, outcome: Outcome) -> Complete:
+    """The end of a run as its record has it."""
     fields = {
         name: getattr(run, name)
         for name in ("stop_reason", "usage", "cost_usd", "error", "folded_into")

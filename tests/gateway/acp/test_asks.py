@@ -5,6 +5,15 @@ from typing import Any
 
 import pytest
 
+from agentctl import v1
+from agentctl.core.errors import (
+    AgentctlError,
+    Exhausted,
+    Invalid,
+    NotFound,
+    Refused,
+    Unsupported,
+)
 from agentctl.core.events import Complete, PermissionRequest, QuestionRequest
 from agentctl.core.parts import (
     Choice,
@@ -16,8 +25,8 @@ from agentctl.core.parts import (
 )
 from agentctl.core.words import OptionKind, Outcome, PermissionKind, ToolKind
 from agentctl.gateway.acp import asks
-from agentctl.gateway.acp.errors import Refusal, end_of
-from agentctl.gateway.acp.session import usage_of
+from agentctl.gateway.acp.errors import Refusal, end_of, refusal
+from agentctl.gateway.acp.session import complete_of, usage_of
 from tests.demo.driver import Json
 from tests.gateway.acp.client import conforms, model_of
 
@@ -175,6 +184,35 @@ def test_a_failed_run_is_refused_with_all_that_is_known() -> None:
     with pytest.raises(Refusal) as late:
         end_of(Complete(Outcome.TIMED_OUT))
     assert late.value.data == {"reason": "TIMED_OUT"}
+
+
+@pytest.mark.proves("GA6")
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (Refused("x", reason="AUTH_REQUIRED"), -32000),
+        (NotFound("x", reason="AGENT_NOT_FOUND"), -32002),
+        (Invalid("x", reason="INVALID_MODEL", metadata={"field": "model"}), -32602),
+        (Unsupported("x"), -32601),
+        (Exhausted("x", reason="QUEUE_FULL"), -32603),
+        (Refused("x", reason="SESSION_BUSY"), -32603),
+    ],
+)
+def test_every_refusal_of_the_daemon_keeps_its_reason(error: AgentctlError, code: int) -> None:
+    told = refusal(error)
+    assert (told.code, told.data["reason"]) == (code, error.reason)
+    assert told.data.items() >= error.metadata.items()
+
+
+@pytest.mark.proves("GA10")
+def test_the_record_of_a_run_tells_its_end_when_the_event_is_gone() -> None:
+    usage = v1.Usage(input=1, output=2)
+    error = v1.RunError(code="AGENT_EXITED", message="It died.", recoverable=True)
+    run = v1.Run(run_id="run_1", usage=usage, error=error, cost_usd=0.5)
+    end = complete_of(run, Outcome.FAILED)
+    assert (end.outcome, end.usage, end.cost_usd) == (Outcome.FAILED, Usage(1, 2), 0.5)
+    with pytest.raises(Refusal, match="It died"):
+        end_of(end)
 
 
 @pytest.mark.proves("GA5")

@@ -108,6 +108,20 @@ def test_a_prompt_that_is_on_its_way_when_its_client_leaves_does_not_run_on(
 
 
 @pytest.mark.proves("GA9")
+def test_a_session_that_nobody_heard_of_is_not_left_open(
+    connect: Connect, house: House, workspace: Path
+) -> None:
+    client = connect("--agent", "demo")
+    client.request("session/new", {"cwd": str(workspace), "mcpServers": []})
+    client.close_stdin()
+    assert client.exit_code() == 0
+    answered = any("result" in (message or {}) for message in iter(client.next, None))
+    rows = map(json.loads, house.agentctl("session", "ls", "--json").splitlines())
+    open_here = [each for each in rows if each["workspace"] == str(workspace)]
+    assert bool(open_here) == answered
+
+
+@pytest.mark.proves("GA9")
 def test_sessions_are_closed_when_that_is_asked_for(
     connect: Connect, house: House, workspace: Path
 ) -> None:
@@ -175,5 +189,7 @@ def test_a_prompt_to_a_daemon_that_is_away_waits_for_it(own_house: House, worksp
         client.turn("say one")
         own_house.agentctl("down")
         # The client started it the first time, and does so again.
+        assert len(client.result("session/list")["sessions"]) == 1
+        own_house.agentctl("down")
         assert client.turn("say two")["result"]["stopReason"] == "end_turn"
         assert client.text() == "onetwo"

@@ -27,14 +27,7 @@ def test_an_introduction_tells_what_the_agent_and_the_daemon_can(connect: Connec
     can = told["agentCapabilities"]
     assert can["loadSession"] is True
     assert can["promptCapabilities"] == {"image": True, "audio": False, "embeddedContext": True}
-    assert set(can["sessionCapabilities"]) == {
-        "list",
-        "resume",
-        "fork",
-        "close",
-        "delete",
-        "additionalDirectories",
-    }
+    assert set(can["sessionCapabilities"]) == {"list", "resume", "fork", "close", "delete"}
     assert [each["id"] for each in told["authMethods"]] == ["demo-login"]
     assert client.result("authenticate", methodId="demo-login") == {}
     assert client.call("authenticate", methodId="other")["error"]["code"] == -32602
