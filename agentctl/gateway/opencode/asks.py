@@ -141,7 +141,8 @@ def form(asked: Json) -> Form:
     message = str(asked.get("message") or "")
     questions: list[Json] = asked.get("questions") or []
     if questions:
-        return Form([_question(each, message) for each in questions])
+        alone = len(questions) == 1
+        return Form([_question(each, message if alone else "") for each in questions])
     schema = asked.get("schema")
     if isinstance(schema, dict):
         told: Json = cast(Json, schema)
@@ -157,11 +158,13 @@ def form(asked: Json) -> Form:
 
 def _question(asked: Json, message: str) -> Field:
     options: list[Json] = asked.get("options") or []
-    text = str(asked.get("question") or message)
+    name = str(asked.get("question") or "")
+    # What a form is about stands beside the name of its only field.
+    text = message if message and message != name else name
     labels = {str(o.get("name") or o["id"]): str(o["id"]) for o in options}
     view: Json = {
         "question": text,
-        "header": str(asked.get("header") or text[:30]),
+        "header": str(asked.get("header") or name[:30] or text[:30]),
         "options": [
             {"label": str(o.get("name") or o["id"]), "description": str(o.get("description") or "")}
             for o in options

@@ -21,7 +21,10 @@ from agentctl.gateway.opencode.words import Json
 HEARTBEAT_S = 10.0
 
 # What may wait for one client. A flood of ten seconds fits; more is a reader that stopped.
-MAX_WAITING = 16 << 20
+MAX_WAITING = 32 << 20
+
+# What a newcomer is told of the last minute; who was away for longer reads it all.
+MAX_STATE = 4 << 20
 
 _numbers = itertools.count(1)
 
@@ -133,7 +136,8 @@ class Bus:
             first = Event(passing_id("connected"), Said("server.connected", {}), about, project)
             client.put(first)
             for event in self._state():
-                client.put(event)
+                if client.size < MAX_STATE:
+                    client.put(event)
             while not self._closed:
                 if client.lost:
                     told = Said("server.instance.disposed", {"directory": about})

@@ -14,7 +14,7 @@ from agentctl.gateway.opencode.words import Json
 INFO = "info"
 """Stands in a session event where the session's own record is to be filled in."""
 
-_MADE = frozenset({"created", "forked"})
+_SHOWN = frozenset({"created", "forked", "closed", "updated", "resumed", "interrupted"})
 
 
 class Conversation:
@@ -39,16 +39,20 @@ class Conversation:
         self.seq = 0
         self.whole = False
         self.announced = False
+        self.held = False
         self.retry: Json | None = None
         self._names = names
         self._offered: dict[str, Json] = {}
         self._busy = False
+        self._started: set[str] = set()
+        self._touched: dict[str, Turn] = {}
 
     @property
     def status(self) -> Json:
         if self.retry is not None:
             return self.retry
-        return {"type": "busy" if self.open else "idle"}
+        waits = self.held and not self._started & self.open
+        return {"type": "busy" if self.open and not waits else "idle"}
 
     def under_way(self, runs: Iterable[str]) -> None:
         """Runs that began before this was made."""
@@ -118,7 +122,9 @@ class Conversation:
         self._of_turn(event)
 
     def flush(self) -> list[Said]:
-        return [said for turn in self.turns.values() for said in turn.flush()]
+        out = [said for turn in self._touched.values() for said in turn.flush()]
+        self._touched.clear()
+        return out
 
     def state(self) -> Iterator[Said]:
         """What a client must know that was away: the last turn, what waits, whether it works."""
@@ -142,12 +148,16 @@ class Conversation:
             model = self.models.get(run_id, "")
             turn = Turn(run_id, self.facts, self._names.get(run_id, ""), model)
             self.turns[run_id] = turn
+        self._touched[run_id] = turn
         out: list[Said] = []
         kind = event["type"]
         if kind == "run_status" and not turn.done:
             self.open.add(run_id)
+            if event["data"].get("status") == "started":
+                self._started.add(run_id)
+                self.held = False
         out += turn.feed(event)
-        if run_id in self.open and kind != "complete" and not self._busy:
+        if run_id in self.open and kind != "complete" and not self._busy and not self.held:
             self._busy = True
             out.append(self._status())
         elif self.retry is not None and kind != "complete" and event.get("run_id"):
@@ -159,12 +169,16 @@ class Conversation:
 
     def _ended(self, run_id: str) -> list[Said]:
         self.open.discard(run_id)
+        self._started.discard(run_id)
         self.retry = None
-        out = [self._updated()]
-        if not self.open:
-            self._busy = False
-            out += [self._status(), Said("session.idle", {"sessionID": self.facts.id})]
-        return out
+        return [self._updated(), *self._rest()]
+
+    def _rest(self) -> list[Said]:
+        """Nothing runs and nothing will by itself."""
+        if self.status["type"] != "idle" or not self._busy:
+            return []
+        self._busy = False
+        return [self._status(), Said("session.idle", {"sessionID": self.facts.id})]
 
     def _ahead(self, event: Json) -> list[Said]:
         """What the turn has collected goes before what is told at once."""
@@ -182,19 +196,27 @@ class Conversation:
             self.facts.model = str(data["model"])
         if data.get("mode"):
             self.facts.mode = str(data["mode"])
-        match data.get("status"):
+        out: list[Said] = []
+        if data.get("queue_held") is not None or data.get("status") == "interrupted":
+            # Prompts that wait go on when a client prompts or resumes: until then it is at rest.
+            self.held = data.get("queue_held") is not False
+            out = self._rest()
+        return out + self._changed(str(data.get("status") or ""), str(data.get("reason") or ""))
+
+    def _changed(self, status: str, reason: str) -> list[Said]:
+        match status:
             case "starting" if not self.announced:
                 self.announced = True
                 return [self._updated("session.created"), self._updated()]
             case "compacted":
                 told = {"sessionID": self.facts.id}
                 return [Said("session.compacted", told), self._updated()]
-            case status if status in _MADE or status in ("closed", "updated", "resumed"):
-                return [self._updated()]
-            case "failed" if data.get("reason"):
-                error = {"name": "UnknownError", "data": {"message": data["reason"]}}
+            case "failed" if reason:
+                error = {"name": "UnknownError", "data": {"message": reason}}
                 told = {"sessionID": self.facts.id, "error": error}
                 return [Said("session.error", told), self._updated()]
+            case _ if status in _SHOWN:
+                return [self._updated()]
             case _:
                 return []
 

@@ -5,7 +5,6 @@ that a long text costs a client no more than twice its size.
 """
 
 import base64
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -39,18 +38,47 @@ class Part:
         raise NotImplementedError
 
 
+class Pieces:
+    """A text that grows by pieces, and is put together only when somebody looks."""
+
+    __slots__ = ("_pieces", "size")
+
+    def __init__(self, text: str = "") -> None:
+        self._pieces = [text]
+        self.size = len(text)
+
+    def add(self, text: str) -> None:
+        self._pieces.append(text)
+        self.size += len(text)
+
+    def __str__(self) -> str:
+        if len(self._pieces) > 1:
+            self._pieces = ["".join(self._pieces)]
+        return self._pieces[0]
+
+    def tail(self, size: int) -> str:
+        """The newest `size` characters, or all of them."""
+        found: list[str] = []
+        for piece in reversed(self._pieces):
+            if size <= 0:
+                break
+            found.append(piece[-size:])
+            size -= len(found[-1])
+        return "".join(reversed(found))
+
+
 @dataclass(slots=True)
 class Text(Part):
     """Text or reasoning. `unsent`: what came since clients last heard of it."""
 
     kind: str = "text"
-    text: str = ""
+    text: Pieces = field(default_factory=Pieces)
     unsent: list[str] = field(default_factory=list[str])
     synthetic: bool = False
     timed: bool = True
 
     def view(self) -> Json:
-        out: Json = {**self.head(self.kind), "text": self.text}
+        out: Json = {**self.head(self.kind), "text": str(self.text)}
         if self.synthetic:
             out["synthetic"] = True
         if self.timed:
@@ -93,7 +121,7 @@ class Tool(Part):
 
     call: str = ""
     card: Json = field(default_factory=dict[str, Any])
-    output: str = ""
+    output: Pieces = field(default_factory=Pieces)
     diffs: list[str] = field(default_factory=list[str])
     parent: str = ""
 
@@ -101,9 +129,9 @@ class Tool(Part):
         """Lays a tool_call or a tool_update over what is known."""
         for name, value in data.items():
             if name == "output_delta":
-                self.output += value
+                self.output.add(str(value))
             elif name == "output_replace":
-                self.output = value
+                self.output = Pieces(str(value))
             elif name != "status" or self.card.get("status") not in _FINAL:
                 self.card[name] = value
         if self.card.get("status") in _FINAL and self.ended is None:
@@ -115,7 +143,8 @@ class Tool(Part):
         name = tool_name(str(card.get("name") or ""), kind)
         state = self._state(name)
         out = {**self.head("tool"), "callID": self.call, "tool": name, "state": state}
-        return {**out, "input": state["input"], "output": self._shown()}
+        shown = self._shown() if self.ended is not None else self._tail()
+        return {**out, "input": state["input"], "output": shown}
 
     def _state(self, name: str) -> Json:
         status = STATES.get(str(self.card.get("status") or "pending"), "completed")
@@ -127,7 +156,7 @@ class Tool(Part):
             case "pending":
                 return {"status": status, "input": told, "raw": ""}
             case "running":
-                meta["output"] = self._shown()[-SHOWN_OUTPUT:]
+                meta["output"] = self._tail()
                 return {
                     "status": status,
                     "input": told,
@@ -140,7 +169,7 @@ class Tool(Part):
                 base: Json = {"status": status, "input": told, "metadata": meta, "time": times}
                 if status == "error":
                     return {**base, "error": self._failure()}
-                meta["output"] = self._shown()[-SHOWN_OUTPUT:]
+                meta["output"] = self._tail()
                 return {**base, "output": self._shown(), "title": title}
 
     def input(self, name: str) -> Json:
@@ -176,9 +205,14 @@ class Tool(Part):
             meta["diff"] = "\n".join(self.diffs)
         return meta
 
+    def _tail(self) -> str:
+        if self.output.size:
+            return self.output.tail(SHOWN_OUTPUT)
+        return self._shown()[-SHOWN_OUTPUT:]
+
     def _shown(self) -> str:
-        if self.output:
-            return self.output
+        if self.output.size:
+            return str(self.output)
         content = cast("Sequence[Json]", self.card.get("content") or ())
         return "\n".join(text for block in content if (text := _words(block)))
 
@@ -211,8 +245,3 @@ def file_of(block: Json) -> tuple[str, str, str]:
     path = str(block.get("path") or "")
     url = str(block.get("uri") or (f"file://{path}" if path else ""))
     return mime or "text/plain", url, name
-
-
-def dumped(value: Any) -> str:
-    """A JSON value as text, for what a client can show only so."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -141,6 +141,7 @@ class Pump:
         conversation.announced = facts.id != session.session_id
         page = await self._client.runs.list(session_id=session.session_id, states=_OPEN)
         conversation.under_way(run.run_id for run in page.runs)
+        conversation.held = session.queue_held
         return conversation
 
     async def _name(self, conversation: Conversation, run_id: str) -> None:

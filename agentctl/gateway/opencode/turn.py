@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from agentctl.gateway.opencode import ids, words
 from agentctl.gateway.opencode.message import NO_MODEL, Facts, Message, Said
-from agentctl.gateway.opencode.parts import File, Part, StepFinish, Text, Tool, file_of
+from agentctl.gateway.opencode.parts import File, Part, Pieces, StepFinish, Text, Tool, file_of
 from agentctl.gateway.opencode.words import Json
 
 AGENT_TURN = "The agent began this turn by itself."
@@ -30,6 +30,7 @@ class Turn:
         self._facts = facts
         self._model = model
         self._dirty: dict[str, Part] = {}
+        self._written: dict[str, Text] = {}
         self._dirty_infos: dict[str, Message] = {}
         self._diffs_dirty = False
         self._told_window = False
@@ -185,10 +186,10 @@ class Turn:
         if not isinstance(part, Text):
             out = self._end_parts(ts)
             part = Text(self._part_id(message), message.id, self._facts.id, ts, kind=kind)
-            message.parts[f"{kind}:{own}"] = part
+            message.parts[f"{kind}:{own}"] = self._written[part.id] = part
         elif part.id not in self._dirty:
             out = self.flush()
-        part.text += text
+        part.text.add(text)
         part.unsent.append(text)
         self._dirty[part.id] = part
         return out
@@ -201,9 +202,12 @@ class Turn:
         if not isinstance(part, Text):
             out = self._grow(message, kind, own, "", ts)
             part = cast(Text, message.parts[f"{kind}:{own}"])
-        part.text = text if final else part.text + text
+        if final:
+            part.text, part.ended = Pieces(text), ts
+            self._written.pop(part.id, None)
+        else:
+            part.text.add(text)
         part.unsent.clear()
-        part.ended = ts if final else part.ended
         self._dirty.pop(part.id, None)
         return [*out, *self.flush(), self._whole(part)]
 
@@ -212,6 +216,7 @@ class Turn:
             part = message.parts.pop(key, None)
             if part is not None:
                 self._dirty.pop(part.id, None)
+                self._written.pop(part.id, None)
                 where = {"sessionID": self._facts.id, "messageID": message.id, "partID": part.id}
                 return [*self.flush(), Said("message.part.removed", where)]
         return []
@@ -309,11 +314,10 @@ class Turn:
     def _end_parts(self, ts: int) -> list[Said]:
         """What is being written ends, because something else begins."""
         out = self.flush()
-        for message in self.messages:
-            for part in message.parts.values():
-                if isinstance(part, Text) and part.ended is None and part.timed:
-                    part.ended = ts
-                    out.append(self._whole(part))
+        for part in self._written.values():
+            part.ended = ts
+            out.append(self._whole(part))
+        self._written.clear()
         return out
 
     # Parts
@@ -324,7 +328,7 @@ class Turn:
 
     def _add_text(self, message: Message, key: str, text: str, ts: int) -> Text:
         own = self._part_id(message)
-        part = Text(own, message.id, self._facts.id, ts, text=text, timed=False)
+        part = Text(own, message.id, self._facts.id, ts, text=Pieces(text), timed=False)
         message.parts[f"{key}:{own}"] = part
         return part
 
@@ -349,7 +353,7 @@ class Turn:
 
     def _whole(self, part: Part) -> Said:
         if isinstance(part, Text):
-            part.told = len(part.text)
+            part.told = part.text.size
             part.unsent.clear()
         view = part.view()
         time = part.ended or part.started
@@ -357,7 +361,7 @@ class Turn:
         return Said("message.part.updated", told)
 
     def _grown(self, part: Part) -> list[Said]:
-        if not isinstance(part, Text) or part.told is None or len(part.text) >= 2 * part.told:
+        if not isinstance(part, Text) or part.told is None or part.text.size >= 2 * part.told:
             return [self._whole(part)]
         delta, part.unsent = "".join(part.unsent), []
         told: Json = {"sessionID": self._facts.id, "messageID": part.message_id}

@@ -6,6 +6,7 @@ blocking calls. Knows nothing of what is tested.
 
 import json
 import subprocess
+import time
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -90,15 +91,20 @@ class Events:
 
     frames: Iterator[Json]
     seen: list[Json] = field(default_factory=list[Json])
+    deadline: float = float("inf")
 
     def next(self) -> Json:
+        """The next event; heartbeats alone do not keep a test waiting."""
+        if time.monotonic() > self.deadline:
+            raise TimeoutError(f"the last events were {json.dumps(self.seen[-8:], indent=1)}")
         frame = next(self.frames)
         event: Json = frame.get("payload", frame)
         self.seen.append(event)
         return event
 
     def until(self, kind: str, **properties: Any) -> Json:
-        """Reads on to the event of this type; the client's own time-out bounds the wait."""
+        """Reads on to the event of this type."""
+        self.deadline = time.monotonic() + PATIENCE_S
         while True:
             event = self.next()
             told: Json = event["properties"]
@@ -144,8 +150,6 @@ def git(folder: Path, *words: str) -> None:
 
 def until(condition: Callable[[], Any], what: str) -> Any:
     """Asks again until there is an answer."""
-    import time
-
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         if found := condition():
