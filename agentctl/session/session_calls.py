@@ -153,15 +153,16 @@ class SessionCalls(PlaceCalls):
     ) -> SessionRecord:
         """Brings a session back and lets its queue go; or adopts one that the agent kept.
 
-        With `session_id` only the environment of `spec` counts: it is never kept on disk.
+        With `session_id` only env and auth of `spec` count: they are never kept on disk.
         """
         self.refuse_when_full()
         async with self._creating:
             if session_id:
                 session = await self._reopen(session_id)
-                if spec is not None and spec.env:
-                    record = session.record
-                    record.spec = dataclasses.replace(record.spec, env=spec.env)
+                if spec is not None:
+                    own = session.record.spec
+                    env, auth = spec.env or own.env, spec.auth or own.auth
+                    session.record.spec = dataclasses.replace(own, env=env, auth=auth)
             else:
                 session = await self._adopt_native(entry_id, native_session_id, spec)
         writes = Writes(vital=True)

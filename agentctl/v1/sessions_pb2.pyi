@@ -293,7 +293,7 @@ class ResumeSessionRequest(google.protobuf.message.Message):
     """How long wait_ready waits, in ms; absent = until the call's deadline."""
     @property
     def create(self) -> global___CreateSessionRequest:
-        """How to make our session of it; its `agent` may be empty."""
+        """How to make our session of it; its `agent` may be empty. With session_id only `env` and `auth` count, which are never kept on disk."""
 
     def __init__(
         self,

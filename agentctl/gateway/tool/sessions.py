@@ -44,9 +44,7 @@ async def create_session(ask: Ask) -> Json:
     if args["resume"]:
         last = await _last(ask, instance, project, agent if args["agent"] else "")
         if last is not None:
-            session = await instance.client.sessions.resume(
-                last.session_id, wait_ready=True, wait_timeout_ms=ask.left_ms
-            )
+            session = await take_up(ask, instance, last)
             return await _made(ask, instance, session, "resumed")
     model = args["model"] or ask.house.config.defaults.model
     answers = ask.house.config.features.permission_approval
@@ -164,6 +162,17 @@ async def _variables(instance: Instance, agent: str) -> dict[str, str]:
     return {key: value for key, value in own if any(fnmatchcase(key, name) for name in names)}
 
 
+async def take_up(ask: Ask, instance: Instance, session: v1.Session) -> v1.Session:
+    """Resumes a session; what the daemon keeps in no file is told it again."""
+    secrets = v1.CreateSessionRequest(
+        env=await _variables(instance, session.entry_id),
+        auth=instance.found.login if instance.http else {},
+    )
+    return await instance.client.sessions.resume(
+        session.session_id, create=secrets, wait_ready=True, wait_timeout_ms=ask.left_ms
+    )
+
+
 async def _last(ask: Ask, instance: Instance, project: str, agent: str) -> v1.Session | None:
     """The session of a project that was used last and can be taken up again."""
     best: v1.Session | None = None
@@ -231,9 +240,7 @@ async def attach_session(ask: Ask) -> Json:
     said = f"Attached to session {session.session_id}"
     if session.phase == v1.SessionPhase.SESSION_PHASE_PAUSED:
         try:
-            session = await instance.client.sessions.resume(
-                session.session_id, wait_ready=True, wait_timeout_ms=ask.left_ms
-            )
+            session = await take_up(ask, instance, session)
         except Unreachable:
             raise
         except AgentctlError as error:

@@ -13,6 +13,7 @@ from agentctl.gateway.tool import shape
 from agentctl.gateway.tool.errors import ToolError, invalid, refusal
 from agentctl.gateway.tool.house import Ask, Json
 from agentctl.gateway.tool.instances import Instance
+from agentctl.gateway.tool.sessions import take_up
 
 PAGE = 1_000
 
@@ -38,7 +39,9 @@ async def send_message(ask: Ask) -> Json:
 
 
 async def _awake(ask: Ask, instance: Instance, session: v1.Session) -> v1.Session:
-    """A terminated session whose state was saved goes on with the next message."""
+    """A terminated session whose state was saved goes on with the next message, as a paused one."""
+    if session.phase == v1.SessionPhase.SESSION_PHASE_PAUSED:
+        return await take_up(ask, instance, session)
     if session.state != v1.SessionState.SESSION_STATE_CLOSED:
         return session
     if not session.state_saved:
@@ -48,9 +51,7 @@ async def _awake(ask: Ask, instance: Instance, session: v1.Session) -> v1.Sessio
             "session_id",
             reason="SESSION_CLOSED",
         )
-    return await instance.client.sessions.resume(
-        session.session_id, wait_ready=True, wait_timeout_ms=ask.left_ms
-    )
+    return await take_up(ask, instance, session)
 
 
 async def _sent(

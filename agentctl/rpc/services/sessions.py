@@ -5,6 +5,7 @@ from contextlib import aclosing
 from agentctl import v1
 from agentctl.core.errors import Invalid, Unsupported
 from agentctl.core.events import Event, Message
+from agentctl.core.spec import SessionSpec
 from agentctl.rpc.calls import Calls, Context
 from agentctl.rpc.convert import to_message
 from agentctl.rpc.enums import word
@@ -54,7 +55,10 @@ class SessionsService:
                 metadata={"field": "session_id"},
             )
         spec = None
-        if not request.session_id:
+        if request.session_id:
+            given = request.create
+            spec = SessionSpec("", "", env=dict(given.env), auth=dict(given.auth))
+        else:
             need(native, "native_session_id")
             spec = session_spec(request.create, entry_id=need(entry_id, "entry_id"))
         call = self._manager.resume_session(

@@ -10,10 +10,12 @@ from agentctl.gateway.tool.config import InstanceConfig, ToolConfig
 from tests.adapters.opencode.live import outside
 from tests.gateway.tool.conftest import (
     PATIENCE_S,
+    SETTINGS,
     Served,
     completes,
     ok,
     refused,
+    serving,
     session,
     until,
 )
@@ -132,3 +134,24 @@ async def test_the_published_configuration_names_an_opencode_url(
                     wait_for_completion=True,
                 )
             assert answer["response"] == "configured"
+
+
+@pytest.mark.proves("TL11")
+async def test_a_session_on_a_server_with_a_password_outlives_the_daemon() -> None:
+    with serving(SETTINGS) as daemon:
+        async with outside(password=PASSWORD) as (url, _), daemon.tool() as tool:
+            await ok(tool, action="connect", url=url, name="vps", auth_token=PASSWORD)
+            request = {"action": "create_session", "project": daemon.project("kept")}
+            made = await ok(tool, instance="vps", **request)
+            say: Json = {"action": "send_message", "session_id": made["session_id"]}
+            say["wait_for_completion"] = True
+            await ok(tool, message="SAYTEXT one", **say)
+            await anyio.to_thread.run_sync(daemon.restart)
+            assert (await ok(tool, message="SAYTEXT two", **say))["response"] == "two"
+            await anyio.to_thread.run_sync(daemon.restart)
+            attached = await ok(tool, action="attach_session", session_id=made["session_id"])
+            assert attached["status"] == "active"
+            await ok(tool, action="terminate_session", session_id=made["session_id"])
+            again = await ok(tool, instance="vps", resume=True, **request)
+            assert (again["status"], again["session_id"]) == ("resumed", made["session_id"])
+            assert (await ok(tool, message="HISTORY", **say))["response"].startswith("HISTORY 3")
