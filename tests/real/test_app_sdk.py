@@ -6,6 +6,7 @@ import anyio
 import pytest
 
 from agentctl.client import Approval, Event, Question, Run, Session
+from tests.contracts.lab import repository
 from tests.real.agents import AGENTS, ModelScript
 from tests.real.harness import TURN_TIMEOUT_S
 from tests.real.served import Served
@@ -32,6 +33,7 @@ async def answered(run: Run) -> list[Event]:
 async def test_an_app_does_the_same_with_every_agent(tmp_path: Path, agent: str) -> None:
     real = AGENTS[agent]
     async with real.serving(tmp_path) as served:
+        await anyio.to_thread.run_sync(repository, served.home.workspace)
         script = real.script(served.home)
         with anyio.fail_after(TURN_TIMEOUT_S * 6):
             session = await opened(served, script)
@@ -89,8 +91,10 @@ async def asks_for_leave_and_makes_a_file(
     assert {"approval.requested", "approval.resolved", "tool.call.started"} <= families
     assert "tool.call.completed" in families
     assert (await anyio.Path(served.home.workspace / "made.txt").read_text()).strip() == "made"
-    kinds = {each.type for each in await run.artifacts.list()}
-    assert "trajectory" in kinds
+    made = {each.type: each for each in await run.artifacts.list()}
+    assert {"trajectory", "patch"} <= made.keys()
+    assert b"+made" in await made["patch"].read()
+    assert made["patch"].id in {each.id for each in (await run.wait()).artifacts}
     (shell,) = [tool for tool in await run.tool_space() if tool.calls]
     assert shell.can_use_host and shell.requires_approval
 
