@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
+import agentctl.client
 from agentctl.client import AgentCtl, Unreachable
 from agentctl.client.channel import parse_address
 from agentctl.core.errors import Invalid, TimedOut, Unsupported
@@ -99,6 +100,21 @@ def test_importing_the_client_keeps_grpc_from_hooking_forks() -> None:
     )
     out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert out.stdout.split() == ["0", "False"]
+
+
+def test_the_objects_are_loaded_when_they_are_named() -> None:
+    code = (
+        "import sys, agentctl.client as c; print('agentctl.client.run' in sys.modules);"
+        "c.Run; print('agentctl.client.run' in sys.modules)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert out.stdout.split() == ["False", "True"]
+
+
+def test_each_name_that_is_offered_is_there() -> None:
+    assert all(getattr(agentctl.client, name) for name in agentctl.client.__all__)
+    with pytest.raises(AttributeError):
+        _ = agentctl.client.Nothing  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
 
 
 CALLS: dict[str, Callable[[AgentCtl], Awaitable[Any]]] = {
