@@ -38,6 +38,8 @@ LEAVE_S = 60.0
 
 # What a fork's place says until it is made: where the files are that are not committed.
 CARRY = "carry"
+# What a worktree's file says from the beginning of its removal on.
+REMOVING = "removing"
 KEEP = ("changed", "always", "never")
 OPTIONS = {
     "branch": "The branch to make, or to take when there is one; agentctl/… is made without it.",
@@ -157,9 +159,10 @@ class Worktrees:
 
     async def make(self, session_id: str, place: Place) -> Place:
         facts = facts_of(place.facts)
-        if place.made:
-            if await anyio.to_thread.run_sync(_exists, facts.top):
-                return place
+        state = await anyio.to_thread.run_sync(self._state, session_id, facts)
+        if place.made and state == "there":
+            return place
+        if place.made and state == "lost":
             raise NotFound(
                 f"the worktree {facts.top} of this session is gone. Its commits are on the branch "
                 f"{facts.branch}: start a new session with environment_options branch="
@@ -201,6 +204,16 @@ class Worktrees:
     def _note(self, session_id: str) -> Path:
         return self._home / f"{session_id}.json"
 
+    def _state(self, session_id: str, facts: Facts) -> str:
+        """there, lost, or removed: by us, even if a kill came before that was remembered."""
+        try:
+            note = orjson.loads(self._note(session_id).read_bytes())
+        except (OSError, ValueError):
+            return "there" if _exists(facts.top) else "removed"
+        if REMOVING in note:
+            return "removed"
+        return "there" if _exists(facts.top) else "lost"
+
     def bind(self, place: Place, program: Program) -> Program:
         """A process that others share must not stand in a directory that goes before it does."""
         return replace(program, cwd=place.source) if program.shared else program
@@ -230,6 +243,8 @@ class Worktrees:
         return ""
 
     def _remove(self, session_id: str, facts: Facts, job: Job) -> None:
+        if (note := self._note(session_id)).exists():
+            note.write_bytes(orjson.dumps(facts.told() | {REMOVING: "1"}))
         _drop(job, facts)
         _drop_branch(job, facts)
         self._note(session_id).unlink(missing_ok=True)

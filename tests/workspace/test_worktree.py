@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from agentctl.core.errors import AgentFailed, Invalid, NotFound
+from agentctl.workspace import worktree as module
 from agentctl.workspace.git import Git
 from agentctl.workspace.providers import Context, Place, Program
 from agentctl.workspace.snapshot import Snapshots
@@ -322,3 +323,27 @@ async def test_many_sessions_begin_at_once_in_one_repository(tmp_path: Path) -> 
     assert len({place.branch for place in places.values()}) == 24
     assert repo.git("branch", "--format=%(refname:short)") == "main"
     assert len(repo.git("worktree", "list").splitlines()) == 1
+
+
+@pytest.mark.proves("W7")
+@pytest.mark.parametrize("until", ["rmtree", "unlink"])
+async def test_a_removal_that_was_killed_is_no_loss(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, until: str
+) -> None:
+    repo, trees = with_a_file(tmp_path), worktrees(tmp_path)
+    place = await made(trees, repo)
+
+    def killed(*_: object, **__: object) -> None:
+        raise OSError("killed")
+
+    with monkeypatch.context() as patch:
+        if until == "rmtree":
+            patch.setattr(module, "_drop", killed)
+        else:
+            patch.setattr(module, "_drop_branch", killed)
+        assert (await trees.leave(SESSION, place, delete=False)).kept
+    if until == "rmtree":
+        (Path(place.workspace) / "a.txt").unlink()
+    again = await worktrees(tmp_path).make(SESSION, place)
+    assert files(Path(again.workspace)) == files(repo.path)
+    assert not (await trees.leave(SESSION, again, delete=False)).kept
