@@ -236,10 +236,13 @@ class Worktrees:
         try:
             if not force and (why := await self._git.do(partial(_work_in, facts=facts), LEAVE_S)):
                 return why
+        except (GitFailed, OSError) as error:
+            return f"git could not tell what is in it ({error})"
+        try:
             async with self._changing(facts):
                 await self._git.do(partial(self._remove, session_id, facts), LEAVE_S)
         except (GitFailed, OSError) as error:
-            return f"git could not tell what is in it ({error})"
+            return f"it could not be removed ({error})"
         return ""
 
     def _remove(self, session_id: str, facts: Facts, job: Job) -> None:
