@@ -1,6 +1,7 @@
 """Artifacts as a client gets them, from a real daemon with an agent that works in a real repository."""
 
 import os
+import resource
 import shutil
 import sys
 from collections.abc import Sequence
@@ -330,3 +331,33 @@ async def test_a_shorter_time_in_the_settings_holds_for_what_is_kept_already(
                 assert told.value.reason == "ARTIFACT_NOT_FOUND"
                 kinds = [kind(each) for each in (await client.runs.get(ended.run_id)).artifacts]
                 assert sorted(kinds) == ["file", "patch", "trajectory"]
+
+
+@pytest.mark.proves("AR5")
+async def test_a_disk_without_room_for_an_artifact_costs_that_one_alone(tmp_path: Path) -> None:
+    with anyio.fail_after(TEST_S):
+        async with daemon(tmp_path) as served, served.client() as client:
+            session = await started(client, tmp_path)
+            await run(client, session, "say hello")
+            assert served.process is not None
+            # No file of the daemon may grow beyond this: its journal does not, the artifact would.
+            limit = 900_000
+            resource.prlimit(
+                served.process.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY)
+            )
+            ended = await run(client, session, "run! seq 200000")
+            assert ended.state == v1.RunState.RUN_STATE_COMPLETED
+            assert of_kind(ended.artifacts, "log") == []
+            events = [each async for each in client.events(runs=[ended.run_id], follow=False)]
+            (error,) = [each.error for each in events if each.HasField("error")]
+            assert (error.code, error.recoverable) == ("DISK_FULL", True)
+            assert "was not kept" in error.message
+            assert events[-1].HasField("complete")
+            assert kept_files(served) == []
+            resource.prlimit(
+                served.process.pid,
+                resource.RLIMIT_FSIZE,
+                (resource.RLIM_INFINITY, resource.RLIM_INFINITY),
+            )
+            after = await run(client, session, "run! seq 200000")
+            assert len(of_kind(after.artifacts, "log")) == 1
