@@ -90,8 +90,12 @@ def serve(
     # It notes each write beside a registry file, this log included when it lies there.
     logging.getLogger("watchfiles").setLevel(logging.WARNING)
     if mode is ServeMode.OPENCODE:
-        from agentctl.gateway.opencode.serving import options as told
-
+        try:
+            from agentctl.gateway.opencode.serving import options as told
+        except ModuleNotFoundError as error:
+            usage(
+                f"{error.name} is missing: install the extra `gateway` (docs/gateway-opencode.md)."
+            )
         return anyio.run(_serve_opencode, settings, told(**http))
 
     from agentctl.daemon import serve as run_daemon
