@@ -1,5 +1,6 @@
 """The `opencode` tool on real agents: sessions, turns, permissions, events and exports, as published."""
 
+import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,8 @@ from agentctl.gateway.tool.config import ToolConfig
 from tests.fakes.models.endpoint import in_thread
 from tests.fakes.models.openai import OpenAiEndpoint
 from tests.gateway.tool.conftest import SETTINGS, completes, ok, refused, serving, until
+from tests.gateway.tool.shapes import ROW, shaped
 from tests.gateway.tool.test_events import COMMON, EVENTS
-from tests.gateway.tool.test_tool import ROW, shaped
 from tests.real import opencode
 from tests.real.agents import AGENTS
 from tests.real.harness import Home, Model, age_gemini_sessions, make_home
@@ -143,6 +144,40 @@ async def test_a_paused_session_of_a_real_agent_is_attached_and_goes_on(
             timeout_ms=LONG_MS,
         )
         assert "HISTORY 2" in answer["response"]
+
+
+STATS = 'CALL {} {{"action": "get_stats"}}'
+CALLS = {
+    "gemini": STATS.format("mcp_agentctl_opencode"),
+    "opencode": STATS.format("agentctl_opencode"),
+    "claude": STATS.format("mcp__agentctl__opencode"),
+    "codex": "MCP agentctl/opencode hello",
+}
+"""Codex is only asked to pass a parameter that the tool does not have, which it is told."""
+
+
+@pytest.mark.proves("TL9")
+async def test_a_real_agent_has_the_tool_of_the_mcp_server_and_calls_it(
+    served: Served, tmp_path: Path
+) -> None:
+    env = {
+        "AGENTCTL_ADDRESS": served.daemon.address,
+        "AGENTCTL_DATA_DIR": str(tmp_path / "tool"),
+        "HOME": str(served.home.root),
+    }
+    argv = ["-m", "agentctl", "mcp"]
+    server = v1.McpServer(name="agentctl", command=sys.executable, args=argv, env=env)
+    session = await served.session(mcp_servers=[server], policy="allow")
+    if served.entry == "codex":
+        # It takes a prompt before its servers are there.
+        up = {"name": "agentctl", "state": "connected"}
+        await served.until(
+            lambda: any(up in row["data"].get("mcp_servers", ()) for row in served.rows)
+        )
+    turn = await served.ask(session, CALLS[served.entry])
+    assert turn.outcome == "completed"
+    answer = "success" if served.entry != "codex" else "INVALID_PARAMETERS"
+    assert answer in turn.text or answer in str(turn.of("tool_update"))
 
 
 @pytest.fixture

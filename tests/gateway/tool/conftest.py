@@ -165,3 +165,22 @@ async def until(feed: Feed, found: Callable[[Json], bool]) -> list[Json]:
 
 def completes(event: Json) -> bool:
     return event["type"] == "agent.complete"
+
+
+async def approve_all(tool: OpenCodeTool, feed: Feed, found: str) -> list[Json]:
+    """The events of a turn, every request of which is approved."""
+    rows: list[Json] = []
+    with anyio.fail_after(PATIENCE_S):
+        async for event in feed:
+            rows.append(event)
+            if event["type"] == "agent.permission_request":
+                await ok(
+                    tool,
+                    action="approve_permission",
+                    session_id=found,
+                    request_id=event["request_id"],
+                    approved=True,
+                )
+            if completes(event):
+                break
+    return rows

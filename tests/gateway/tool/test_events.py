@@ -15,7 +15,7 @@ from tests.gateway.tool.conftest import (
     session,
     until,
 )
-from tests.gateway.tool.test_tool import shaped
+from tests.gateway.tool.shapes import shaped
 
 pytestmark = pytest.mark.anyio
 Json = dict[str, Any]

@@ -1,74 +1,16 @@
-"""The twelve actions on a real daemon: exactly the published fields, and what they mean."""
+"""The actions on a real daemon: exactly the published fields, and what they mean."""
 
-import re
 from datetime import datetime
-from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import anyio
 import pytest
 
 from agentctl.gateway.tool import OpenCodeTool
-from tests.gateway.tool.conftest import (
-    PATIENCE_S,
-    Served,
-    completes,
-    ok,
-    refused,
-    session,
-    until,
-)
+from tests.gateway.tool.conftest import Served, approve_all, completes, ok, refused, session, until
+from tests.gateway.tool.shapes import PROGRESS, ROW, STATUS, TOKENS, shaped
 
 pytestmark = pytest.mark.anyio
 Json = dict[str, Any]
-
-ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
-
-
-def shaped(value: Any, shape: Any, optional: tuple[str, ...] = ()) -> None:
-    """The value has these fields, the optional ones maybe, and no other, each of its type."""
-    if isinstance(shape, dict):
-        assert isinstance(value, dict), value
-        fields = cast(Json, value)
-        known = cast(Json, shape)
-        assert fields.keys() - set(optional) == known.keys() - set(optional), fields
-        for name in fields:
-            shaped(fields[name], known[name])
-    elif shape == "iso":
-        assert ISO.fullmatch(value) and datetime.fromisoformat(value), value
-    elif shape == "number":
-        assert isinstance(value, int | float) and not isinstance(value, bool), value
-    elif isinstance(shape, tuple):
-        assert value in shape, value
-    else:
-        assert type(value) is shape, (value, shape)
-
-
-STATUS = ("active", "paused", "completed", "failed")
-ROW: Json = {
-    "session_id": str,
-    "instance": str,
-    "project": str,
-    "name": str,
-    "status": STATUS,
-    "model": str,
-    "created": "iso",
-    "last_active": "iso",
-    "message_count": int,
-    "files_changed": int,
-    "tokens_used": int,
-}
-PROGRESS: Json = {
-    "current_task": str,
-    "files_open": int,
-    "files_changed": int,
-    "files_created": int,
-    "commands_run": int,
-    "last_command": str,
-    "tests_passed": int,
-    "tests_failed": int,
-}
-TOKENS: Json = {"input": int, "output": int, "total": int, "cost_usd": "number"}
 
 
 @pytest.mark.proves("TL1")
@@ -241,7 +183,7 @@ async def test_get_status_answers_as_published(served: Served, tool: OpenCodeToo
     prompt = "write new.py x = 1 || read new.py || run echo 12 passed, 3 failed || usage || plan"
     async with tool.events(found) as feed:
         await ok(tool, action="send_message", session_id=found, message=prompt)
-        await _approve_all(tool, feed, found)
+        await approve_all(tool, feed, found)
     status = await ok(tool, action="get_status", session_id=found)
     shaped(
         status,
@@ -268,24 +210,6 @@ async def test_get_status_answers_as_published(served: Served, tool: OpenCodeToo
         datetime.fromisoformat(status["timing"][n]) for n in ("created", "last_active")
     )
     assert status["timing"]["duration_seconds"] == pytest.approx((active - began).total_seconds())
-
-
-async def _approve_all(tool: OpenCodeTool, feed: Any, found: str) -> list[Json]:
-    rows: list[Json] = []
-    with anyio.fail_after(PATIENCE_S):
-        async for event in feed:
-            rows.append(event)
-            if event["type"] == "agent.permission_request":
-                await ok(
-                    tool,
-                    action="approve_permission",
-                    session_id=found,
-                    request_id=event["request_id"],
-                    approved=True,
-                )
-            if completes(event):
-                break
-    return rows
 
 
 @pytest.mark.proves("TL1")
@@ -348,110 +272,3 @@ async def test_a_terminated_session_goes_on_with_a_message_when_its_state_was_sa
     assert error["code"] == "INVALID_PARAMETERS"
     assert error["details"]["parameters"] == ["session_id"]
     assert error["details"]["reason"] == "SESSION_CLOSED"
-
-
-@pytest.mark.proves("TL1")
-async def test_export_session_gives_json_and_markdown(served: Served, tool: OpenCodeTool) -> None:
-    found = await session(tool, served, project=served.project("exported"))
-    async with tool.events(found) as feed:
-        prompt = "write out.txt hello || say written || usage"
-        await ok(tool, action="send_message", session_id=found, message=prompt)
-        await _approve_all(tool, feed, found)
-    told = await ok(tool, action="export_session", session_id=found, include_files=True)
-    shaped(told, {"session_id": str, "format": ("json",), "data": dict})
-    data = told["data"]
-    shaped(
-        data,
-        {
-            "session_id": str,
-            "project": str,
-            "created": "iso",
-            "completed": "iso",
-            "duration_seconds": "number",
-            "messages": list,
-            "files_changed": list,
-            "tokens": dict,
-            "outcome": ("success",),
-        },
-    )
-    assert data["project"] == served.project("exported")
-    assert [row["role"] for row in data["messages"]] == ["user", "agent"]
-    (file,) = data["files_changed"]
-    assert Path(file["path"]).name == "out.txt" and file["content"].strip() == "hello"
-    least = await ok(
-        tool,
-        action="export_session",
-        session_id=found,
-        include_messages=False,
-        include_stats=False,
-    )
-    assert not {"messages", "tokens"} & least["data"].keys()
-    assert [Path(each).name for each in least["data"]["files_changed"]] == ["out.txt"]
-    written = await ok(tool, action="export_session", session_id=found, format="markdown")
-    assert written["format"] == "markdown" and "say written" in written["data"]
-    assert written["data"].startswith("# ")
-
-
-async def test_an_export_of_a_session_at_work_says_so(served: Served, tool: OpenCodeTool) -> None:
-    found = await session(tool, served)
-    assert (await ok(tool, action="export_session", session_id=found))["data"][
-        "outcome"
-    ] == "in_progress"
-    await ok(tool, action="send_message", session_id=found, message="hang")
-    data = (await ok(tool, action="export_session", session_id=found))["data"]
-    assert data["outcome"] == "in_progress" and "completed" not in data
-
-
-@pytest.mark.proves("TL1")
-async def test_get_stats_counts_a_session_a_server_and_all(
-    served: Served, tool: OpenCodeTool
-) -> None:
-    found = await session(tool, served)
-    await ok(
-        tool,
-        action="send_message",
-        session_id=found,
-        message="usage || say x",
-        wait_for_completion=True,
-    )
-    one = await ok(tool, action="get_stats", session_id=found)
-    shaped(one, {"scope": ("session",), "stats": dict})
-    totals = {"input_total": int, "output_total": int, "total": int, "cost_usd": "number"}
-    stats = one["stats"]
-    shaped(
-        stats,
-        {"sessions_total": int, "sessions_active": int, "tokens": dict, "by_model": dict},
-    )
-    shaped(stats["tokens"], totals)
-    assert (stats["sessions_total"], stats["sessions_active"]) == (1, 1)
-    assert stats["tokens"]["total"] > 0
-    for name, used in stats["by_model"].items():
-        assert name == "demo-fast"
-        shaped(used, {"tokens": int, "cost_usd": "number"})
-        assert used["tokens"] == stats["tokens"]["total"]
-    here = await ok(tool, action="get_stats", instance="local")
-    every = await ok(tool, action="get_stats")
-    assert (here["scope"], every["scope"]) == ("instance", "all")
-    assert here["stats"] == every["stats"]
-    assert every["stats"]["tokens"]["total"] >= stats["tokens"]["total"]
-
-
-@pytest.mark.proves("TL1")
-@pytest.mark.parametrize(("approved", "status"), [(True, "approved"), (False, "denied")])
-async def test_approve_permission_answers_as_published(
-    served: Served, tool: OpenCodeTool, approved: bool, status: str
-) -> None:
-    found = await session(tool, served, project=served.project(f"approve-{approved}"))
-    async with tool.events(found) as feed:
-        await ok(tool, action="send_message", session_id=found, message="write a.txt hi")
-        asked = (await until(feed, lambda e: e["type"] == "agent.permission_request"))[-1]
-        request = {"session_id": found, "request_id": asked["request_id"], "approved": approved}
-        answer = await ok(tool, action="approve_permission", **request, reason="because")
-        shaped(answer, {"request_id": str, "status": (status,), "message": str})
-        assert answer["request_id"] == asked["request_id"]
-        await until(feed, completes)
-    assert served.holds(f"approve-{approved}", "a.txt") is approved
-    again = await refused(tool, action="approve_permission", **request)
-    assert again["code"] == "INVALID_PARAMETERS"
-    assert again["details"]["parameters"] == ["request_id"]
-    assert again["details"]["reason"] == "ALREADY_RESOLVED"
