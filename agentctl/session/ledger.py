@@ -322,7 +322,7 @@ class Ledger:
     def on_tool(self, event: Event, writes: Writes) -> None:
         payload = event.payload
         assert isinstance(payload, ToolCall | ToolUpdate)
-        self.links.tool(event, payload, writes)
+        reads = self.links.tool(event, payload, writes)
         run = self.runs.get(event.run_id or "")
         if run is None:
             return
@@ -333,7 +333,8 @@ class Ledger:
         background = isinstance(payload, ToolUpdate) and payload.background
         if payload.status in FINAL_TOOL or background:
             self.requests.forget_tool(tool)
-            self._hooks.tool_ended(run.id)
+            if not reads:
+                self._hooks.tool_ended(run.id)
             if tool in run.open_tools:
                 run.open_tools.remove(tool)
                 writes.touch(run)

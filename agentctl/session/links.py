@@ -44,11 +44,13 @@ class Links:
             self._whole(payload.message_id, payload.content, event, writes)
             self._end(payload.message_id, event, writes)
 
-    def tool(self, event: Event, payload: ToolCall | ToolUpdate, writes: Writes) -> None:
+    def tool(self, event: Event, payload: ToolCall | ToolUpdate, writes: Writes) -> bool:
+        """Looks into what a tool shows; whether that tool only reads."""
         tool = payload.tool_call_id
         if payload.kind in _READING:
             self._reading.add(tool)
-        if isinstance(payload, ToolUpdate) and tool not in self._reading:
+        reads = tool in self._reading
+        if isinstance(payload, ToolUpdate) and not reads:
             if payload.output_delta and (urls := self._found.feed(tool, payload.output_delta)):
                 self._tell(urls, event, writes)
             if payload.output_replace:
@@ -59,6 +61,7 @@ class Links:
         if payload.status in FINAL_TOOL:
             self._reading.discard(tool)
             self._end(tool, event, writes)
+        return reads
 
     def flush(
         self, writes: Writes, *, run_id: str | None = None, after_run_id: str | None = None

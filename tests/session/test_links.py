@@ -94,3 +94,18 @@ async def test_a_list_of_hundreds_is_cut_off(tmp_path: Path) -> None:
         await agent.end()
         await home.ended(run.id)
         assert len(told(home)) == MAX_TOLD
+
+
+async def test_only_tools_that_may_change_something_have_the_repository_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with house(tmp_path) as home:
+        session, run, agent = await home.running()
+        looked: list[str] = []
+        monkeypatch.setattr(home.session(session).watching, "tool_ended", looked.append)
+        for number, kind in enumerate((ToolKind.READ, ToolKind.SEARCH, ToolKind.EXECUTE)):
+            await agent.say(ToolCall(f"t{number}", kind=kind, status=ToolStatus.RUNNING))
+            await agent.say(ToolUpdate(f"t{number}", status=DONE))
+        await agent.end()
+        await home.ended(run.id)
+        assert looked == [run.id]
