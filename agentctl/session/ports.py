@@ -115,6 +115,7 @@ class Recorder(Protocol):
 Decode = Callable[[bytes], Sequence[Event]]
 """The other way of the journal's encode: the events of one block that it stored."""
 
+
 class Snapshots(Protocol):
     """Pictures of the work tree that a workspace lies in; see `workspace.snapshot.Snapshots`."""
 
