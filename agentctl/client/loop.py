@@ -1,6 +1,8 @@
 """Owns a thread with an event loop, on which the synchronous client does its work."""
 
 import asyncio
+import atexit
+import sys
 import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -18,10 +20,14 @@ class LoopThread:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve, name="agentctl-client", daemon=True)
         self._thread.start()
+        # A program that ends without closing its client leaves no thread behind in the middle of work.
+        atexit.register(self.close)
 
     @property
     def open(self) -> bool:
-        return self._thread.is_alive() and not self._loop.is_closed()
+        """Whether work can be done; not any more while the interpreter ends."""
+        ending = sys.is_finalizing() or self._loop.is_closed()
+        return not ending and self._thread.is_alive()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Waits in this thread for what is done in that one; an interrupt here cancels it there.
@@ -45,6 +51,7 @@ class LoopThread:
             raise
 
     def close(self) -> None:
+        atexit.unregister(self.close)
         if self.open:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(END_S)

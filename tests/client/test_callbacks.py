@@ -1,5 +1,7 @@
 """Approvals and questions answered by an app's own functions, beside whatever else reads the run."""
 
+from collections.abc import Awaitable, Callable
+
 import anyio
 import pytest
 
@@ -20,6 +22,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.proves("D3")]
 
 # Longer than a daemon needs to be back.
 TEST_S = 30.0
+RUNS = 12
 SHELL = UseTool("exec", "execute", command="ls", input={"command": "ls"}, ask=True, risk="low")
 
 
@@ -309,3 +312,29 @@ async def test_a_daemon_that_stays_away_is_told_to_who_waits_and_to_who_reads(
     await daemon.start()
     client.patience_s = TEST_S
     assert (await run.wait()).status == "failed"
+
+
+async def test_many_runs_with_two_apps_answering_are_each_answered_once(
+    daemon: FakeDaemon, coder: ScriptedAgent, client: AgentCtl
+) -> None:
+    coder.on("", SHELL, AskQuestion("Which?"), SHELL, Say("done"))
+    runs = [await started(daemon, client) for _ in range(RUNS)]
+
+    def answering(where: str) -> Callable[[Approval | Question], Awaitable[None]]:
+        async def answer(request: Approval | Question) -> None:
+            if isinstance(request, Approval):
+                await request.approve_once()
+            else:
+                await request.answer(where)
+
+        return answer
+
+    async with daemon.client() as other:
+        for run in runs:
+            for app, where in ((client, "here"), (other, "there")):
+                object_ = app.run(run.id)
+                object_.on_approval(answering(where))
+                object_.on_question(answering(where))
+        results = [await run.wait() for run in runs]
+    assert [result.text for result in results] == ["done"] * RUNS
+    assert len(coder.answers) == 3 * RUNS

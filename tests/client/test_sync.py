@@ -3,6 +3,9 @@
 import ast
 import importlib.util
 import inspect
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +30,7 @@ from agentctl.testing.fake_daemon import (
 
 ROOT = Path(__file__).resolve().parents[2]
 STUB = ast.parse((ROOT / "agentctl/client/sync.pyi").read_text(encoding="utf-8"))
+PROGRAM_S = 30.0
 SHELL = UseTool("exec", "execute", command="ls", ask=True)
 
 
@@ -198,10 +202,54 @@ async def _serve(made: FakeDaemon, ready: threading.Event, done: threading.Event
         await anyio.to_thread.run_sync(done.wait)
 
 
-def test_a_wait_can_be_interrupted(daemon: FakeDaemon, client: sync.AgentCtl) -> None:
-    gate = Gate()
-    daemon.agent("coder").on("", Wait(gate))
+def test_a_wait_that_is_up_says_so_and_the_run_goes_on(
+    daemon: FakeDaemon, client: sync.AgentCtl
+) -> None:
+    daemon.agent("coder").on("", Wait(Gate()))
     run = client.agent("coder").run("x", workspace=daemon.workspace)
     assert run.wait(timeout_ms=1).status == "accepted"
     run.cancel()
     assert run.wait().status == "cancelled"
+
+
+PROGRAM = """
+import sys
+from agentctl.client.sync import AgentCtl
+
+client = AgentCtl.connect(sys.argv[1])
+run = client.agent("coder").run("x", workspace=sys.argv[2])
+events = run.events()
+print(next(events).family, flush=True)
+"""
+
+
+def program(daemon: FakeDaemon, more: str) -> subprocess.Popen[str]:
+    argv = [sys.executable, "-X", "dev", "-c", PROGRAM + more, daemon.address]
+    return subprocess.Popen(
+        [*argv, str(daemon.workspace)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_ctrl_c_ends_a_wait(daemon: FakeDaemon) -> None:
+    gate = Gate()
+    daemon.agent("coder").on("", Wait(gate))
+    waiting = """
+try:
+    run.wait()
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    with program(daemon, waiting) as running:
+        assert running.stdout and running.stdout.readline() == "run.created\n"
+        assert gate.wait_reached(PROGRAM_S)
+        running.send_signal(signal.SIGINT)
+        out, _ = running.communicate(timeout=PROGRAM_S)
+    assert out == "interrupted\n" and running.returncode == 0
+
+
+def test_a_program_that_closes_nothing_ends_all_the_same(daemon: FakeDaemon) -> None:
+    daemon.agent("coder").on("", Wait(Gate()))
+    with program(daemon, "run.on_approval(print)") as running:
+        out, err = running.communicate(timeout=PROGRAM_S)
+    assert (out, running.returncode) == ("run.created\n", 0)
+    assert "Traceback" not in err and "never" not in err, err
