@@ -213,3 +213,40 @@ async def test_a_rule_reaches_an_agent_that_was_left_to_itself(served: Served) -
     assert not (served.home.workspace / "secrets/key").exists()
     now = await served.client.sessions.get(session.session_id)
     assert now.native_session_id == session.native_session_id
+
+
+@pytest.mark.proves("A9")
+async def test_leave_that_the_user_gave_claude_passes_no_rule_by(tmp_path: Path) -> None:
+    """The agent's own settings let it do all of this without asking."""
+    async with house("claude", tmp_path) as served:
+        await anyio.to_thread.run_sync(make_repository, served.home.workspace)
+        own = served.home.home / ".claude"
+        own.mkdir(exist_ok=True)
+        allow = {"permissions": {"allow": ["Bash(touch:*)", "Edit", "Write"]}}
+        await anyio.Path(own / "settings.json").write_text(json.dumps(allow))
+        before = await served.session()
+        assert decisions(await told(served, before, "TOOL touch free", "")) == []
+        rule = await put(served, command_pattern="touch secret*", decision=DENY)
+        also = await put(served, path_pattern="/**/secrets/**", decision=DENY)
+        for session in (before, await served.session(mode="acceptEdits")):
+            command = await told(served, session, "TOOL touch secret", "")
+            assert decisions(command) == [("denied", "rule", rule)]
+            file = await told(served, session, "WRITE secrets/key x", "")
+            assert decisions(file) == [("denied", "rule", also)]
+        names = {each.name for each in served.home.workspace.iterdir()}
+        assert "free" in names and not {"secret", "secrets"} & names
+
+
+@pytest.mark.proves("A9")
+async def test_a_rule_on_reading_has_claude_ask_before_it_reads(tmp_path: Path) -> None:
+    async with house("claude", tmp_path) as served:
+        await anyio.to_thread.run_sync(make_repository, served.home.workspace)
+        (served.home.workspace / "secret").write_text("x")
+        kind = v1.ToolKind.TOOL_KIND_READ
+        rule = await put(served, kind=kind, path_pattern="/**/secret", decision=DENY)
+        session = await served.session()
+        turn = await told(served, session, "READ secret", "")
+        assert decisions(turn) == [("denied", "rule", rule)]
+        assert decisions(await told(served, session, "READ readme.md", "")) == [
+            ("approved", "client", None)
+        ]
