@@ -17,12 +17,14 @@ import anyio
 from bench.agents import MARKS, agent_row
 from bench.flow import flow_row
 from bench.footprint import session_cost, start_cost
+from bench.gateways import gateway_row
 from bench.latency import latency_row
 from bench.report import Results, as_json, text
 from bench.scale import scale
 from bench.served import Place
+from bench.ways import WAYS
 
-PARTS = ("flow", "latency", "start", "sessions", "agents", "scale")
+PARTS = ("flow", "latency", "start", "sessions", "agents", "scale", "gateways")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,9 @@ class Plan:
     own_server: int = 4
     kept: tuple[int, int, int] = (10_000, 100_000, 1_000_000)
     """Sessions to list, events to export, events to sum over."""
+    through: int = 50_000
+    """Chunks of a flood through a gateway."""
+    turns: int = 50
 
 
 FULL = Plan()
@@ -52,6 +57,8 @@ QUICK = Plan(
     on_server=4,
     own_server=2,
     kept=(1_000, 20_000, 50_000),
+    through=10_000,
+    turns=20,
 )
 
 
@@ -68,7 +75,20 @@ async def measure(plan: Plan, parts: Sequence[str], place: Place) -> Results:
     servers = plan.on_server, plan.own_server
     agents = [await agent_row(place, each, *servers) for each in MARKS if on("agents")]
     kept = await scale(place, *plan.kept, plan.rounds) if on("scale") else None
-    return Results(machine(), flow, latency, start, sessions, agents, kept)
+    gateways = [
+        await gateway_row(
+            place,
+            name,
+            way,
+            count=plan.through,
+            rounds=plan.rounds,
+            seconds=plan.seconds,
+            turns=plan.turns,
+        )
+        for name, way in WAYS.items()
+        if on("gateways")
+    ]
+    return Results(machine(), flow, latency, start, sessions, agents, kept, gateways)
 
 
 def machine() -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from bench.agents import LEAST_BYTES, MARKS, AgentRow
 from bench.flow import FlowRow
 from bench.footprint import PerSession, Start
+from bench.gateways import GatewayRow
 from bench.latency import LatencyRow
 from bench.scale import Scale
 from bench.stats import Spread
@@ -22,6 +23,13 @@ IDLE_MARK_MB = 70.0
 SCALE_MARK_S = 1.0
 GROWN_MARK_MB = 32.0
 MEANWHILE_MARK_MS = 50.0
+
+GATEWAY_MARKS = {
+    "ACP over stdio": 0.3,
+    "OpenCode's server-sent events": 0.15,
+    "the tool's WebSocket": 0.2,
+}
+"""Least share of plain gRPC's chunks a second that come through a gateway."""
 
 MB = 1e6
 
@@ -37,6 +45,7 @@ class Results:
     sessions: PerSession | None
     agents: Sequence[AgentRow] = ()
     scale: Scale | None = None
+    gateways: Sequence[GatewayRow] = ()
 
     @property
     def lost(self) -> int:
@@ -77,6 +86,7 @@ BOUNDS = {
     "statistics": "one small document for each run, read and summed",
     "meanwhile": "a page of events that is taken apart in one go",
     "agent ready": "the agent's answer to a new session; its own: the start of the program",
+    "gateway": "a process more: each event is read, told in the gateway's words as JSON, and read again",
 }
 """What sets each figure, as profiles show it."""
 
@@ -92,7 +102,25 @@ def lines(results: Results) -> list[Line]:
         made += _agent(row)
     if results.scale is not None:
         made += _scale(results.scale)
+    made += [_gateway(row) for row in results.gateways]
     return made
+
+
+def _gateway(row: GatewayRow) -> Line:
+    chunk = (
+        "tells no chunks"
+        if row.chunk_ms is None or row.base_chunk_ms is None
+        else f"chunk p50 {row.chunk_ms:.2f} ms (gRPC {row.base_chunk_ms:.2f})"
+    )
+    least = GATEWAY_MARKS.get(row.name)
+    return Line(
+        row.name,
+        f"{chunk}, short turn {row.turn_ms:.0f} ms ({row.base_turn_ms:.0f}),"
+        f" {row.rate.middle:,.0f} chunks/s, ratio {_spread(row.ratio, '.2f')}",
+        "" if least is None else f"ratio ≥ {least:g}",
+        None if least is None else row.ratio.middle >= least,
+        BOUNDS["gateway"],
+    )
 
 
 def _scale(scale: Scale) -> list[Line]:
@@ -256,6 +284,7 @@ def as_json(results: Results) -> dict[str, Any]:
         "start": None if results.start is None else asdict(results.start),
         "sessions": None if results.sessions is None else asdict(results.sessions),
         "agents": [_agent_json(row) for row in results.agents],
+        "gateways": [asdict(row) for row in results.gateways],
         "scale": None if results.scale is None else asdict(results.scale),
         "marks": [
             {"name": line.name, "mark": line.mark, "ok": line.ok}

@@ -93,7 +93,7 @@ def daemon_command(place: Place, data_dir: Path) -> list[str]:
 @asynccontextmanager
 async def daemon(place: Place, data: Path | None = None) -> AsyncGenerator[Served]:
     """A fresh daemon, on a fresh data directory unless one is given."""
-    async with _listening(place, daemon_command(place, data or place.fresh("data"))) as served:
+    async with listening(place, daemon_command(place, data or place.fresh("data"))) as served:
         yield served
 
 
@@ -102,7 +102,7 @@ async def pump(place: Place, agent: Sequence[str] = DEMO) -> AsyncGenerator[Serv
     """The bare pump with its own producer."""
     home = place.fresh("pump")
     command = [sys.executable, "-m", "bench.pump", str(home / "sock"), str(home / "pump.db")]
-    async with _listening(place, [*command, str(place.workspace), *agent]) as served:
+    async with listening(place, [*command, str(place.workspace), *agent]) as served:
         yield served
 
 
@@ -123,7 +123,7 @@ async def live(client: AgentCtl, session_id: str) -> AsyncGenerator[AsyncIterato
 
 
 @asynccontextmanager
-async def _listening(place: Place, command: list[str]) -> AsyncGenerator[Served]:
+async def listening(place: Place, command: list[str]) -> AsyncGenerator[Served]:
     log = place.root / "stderr.log"
     with log.open("ab") as errors:
         started_at = time.perf_counter()

@@ -8,6 +8,7 @@ import pytest
 from bench.__main__ import FULL, QUICK, main
 from bench.flow import FlowRow
 from bench.footprint import PerSession, Start
+from bench.gateways import GatewayRow
 from bench.latency import LatencyRow
 from bench.report import Results, as_json, lines, text
 from bench.scale import Cost, Scale
@@ -117,3 +118,16 @@ def test_an_unknown_part_is_a_mistake_of_usage(capsys: pytest.CaptureFixture[str
         main(["speed"])
     assert stop.value.code == 2
     assert "there is no part speed" in capsys.readouterr().err
+
+
+def test_a_gateway_stands_beside_plain_grpc_and_keeps_its_mark() -> None:
+    row = GatewayRow(
+        "ACP over stdio", 1000, same(30e3), same(60e3), same(0.5), 21.0, 20.0, 0.7, 0.6
+    )
+    shown = text(replace(GOOD, gateways=[row]))
+    assert "chunk p50 0.70 ms (gRPC 0.60), short turn 21 ms (20), 30,000 chunks/s" in shown
+    assert "ratio ≥ 0.3 ok" in shown
+    whole = replace(row, ratio=same(0.1), chunk_ms=None, base_chunk_ms=None)
+    assert "tells no chunks" in text(replace(GOOD, gateways=[whole]))
+    assert "ratio ≥ 0.3 MISS" in text(replace(GOOD, gateways=[whole]))
+    assert as_json(replace(GOOD, gateways=[row]))["gateways"][0]["turn_ms"] == 21.0
