@@ -95,8 +95,7 @@ class Pump:
                     continue
                 touched[event.session_id] = conversation
                 self._touched[event.session_id] = event.ts
-                told = to_dict(event)
-                await self._tell(event.seq, conversation, conversation.feed(told), infos)
+                await self._tell(event.seq, conversation, fed(conversation, event), infos)
                 if event.type == v1.EventType.EVENT_TYPE_COMPLETE:
                     done.append(event.run_id)
                 elif event.type == v1.EventType.EVENT_TYPE_SESSION_OPTIONS:
@@ -253,8 +252,12 @@ class Pump:
         return self._conversations.get(own)
 
     def forget(self, own: str) -> None:
-        self._conversations.pop(own, None)
+        """A session that is gone: nobody waits for its runs any more."""
+        conversation = self._conversations.pop(own, None)
         self._touched.pop(own, None)
+        for run_id in conversation.open if conversation is not None else ():
+            if (waiter := self._waiting.get(run_id)) is not None:
+                waiter.set()
 
     def learn_options(self, conversation: Conversation) -> None:
         """Modes and commands are offered by entry: what its newest session told holds."""
@@ -301,8 +304,8 @@ class Pump:
         since = _now() - RECENT_MS
         for own, conversation in self._conversations.items():
             if conversation.open or self._touched.get(own, 0) >= since:
-                for number, said in enumerate(conversation.state()):
-                    yield _event(ids.event(conversation.seq, number), said, conversation)
+                for said in conversation.state():
+                    yield _event(passing_id("again"), said, conversation)
 
     def _forget_all(self) -> None:
         """The journal has lost events, or is another one: everyone reads anew."""
@@ -313,6 +316,15 @@ class Pump:
         idle = [own for own, c in self._conversations.items() if not c.open]
         for own in idle[: max(0, len(self._conversations) - KEPT)]:
             self.forget(own)
+
+
+def fed(conversation: Conversation, event: v1.AgentEvent) -> list[Said]:
+    """What an event comes to; one that cannot be shown is logged, and the stream goes on."""
+    try:
+        return conversation.feed(to_dict(event))
+    except Exception:  # the edge: an event of a newer daemon, or a fault of ours, ends no stream
+        logger.exception("event %s cannot be shown", event.cursor)
+        return []
 
 
 def _event(own: str, said: Said, conversation: Conversation) -> Event:

@@ -1,15 +1,19 @@
 """Event streams: who is told what, what a slow or lost client costs, and what a restart does."""
 
+import threading
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
+from agentctl import v1
 from agentctl.gateway.opencode import bus
 from agentctl.gateway.opencode.bus import Bus, Event, passing_id
-from agentctl.gateway.opencode.message import Said
-from tests.gateway.opencode.live import Live, live, until
+from agentctl.gateway.opencode.conversation import Conversation
+from agentctl.gateway.opencode.message import Facts, Said
+from agentctl.gateway.opencode.pump import fed
+from tests.gateway.opencode.live import PATIENCE_S, Live, live, until
 
 Json = dict[str, Any]
 
@@ -270,3 +274,34 @@ def test_prompts_wait_for_their_turn(server: Live) -> None:
         events.idle(session)
     rows = server.get(f"/session/{session}/message")
     assert [row["info"]["role"] for row in rows] == ["user", "assistant"] * 2
+
+
+@pytest.mark.proves("GO4")
+def test_a_prompt_that_is_waited_for_ends_when_its_session_is_deleted(server: Live) -> None:
+    session = server.session()
+    with server.events() as events:
+
+        def ask() -> None:
+            body = {"parts": ["hang"]}
+            answers.append(server.call("POST", f"/session/{session}/message", body).status_code)
+
+        answers: list[int] = []
+        waits = threading.Thread(target=ask)
+        waits.start()
+        events.until("session.status", sessionID=session)
+        assert server.call("DELETE", f"/session/{session}").json() is True
+        waits.join(PATIENCE_S)
+    assert answers == [404]
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("GO4")
+async def test_an_event_that_cannot_be_shown_ends_no_stream(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    conversation = Conversation(Facts("ses_1", "demo", "/work"), {})
+    broken = v1.AgentEvent(type=v1.EventType.EVENT_TYPE_MESSAGE_CHUNK, run_id="run_1")
+    assert fed(conversation, broken) == []
+    assert "cannot be shown" in caplog.text
+    good = v1.AgentEvent(type=v1.EventType.EVENT_TYPE_GIT, git=v1.Git(branch="main"))
+    assert [each.type for each in fed(conversation, good)] == ["vcs.branch.updated"]
