@@ -167,14 +167,13 @@ class Opening:
         cwd = given.directory(params) if params.get("cwd") is not None else ""
         page = await self._host.client.sessions.list(
             entry_id=self._host.choices.agent,
+            workspace=cwd,
             page_size=PAGE,
             page_token=given.as_text(params.get("cursor")),
         )
-        rows = [
-            _row(each)
-            for each in page.sessions
-            if not cwd or cwd in (each.workspace, each.source_workspace)
-        ]
+        # One that was closed for good cannot be loaded.
+        kept = [each for each in page.sessions if each.state_saved or not each.closed_at]
+        rows = [_row(each) for each in kept]
         more = {"nextCursor": page.next_page_token} if page.next_page_token else {}
         return {"sessions": rows, **more}
 
@@ -241,7 +240,7 @@ def _row(session: v1.Session) -> Json:
     updated = datetime.fromtimestamp(session.updated_at / 1000, UTC)
     row: Json = {
         "sessionId": session.labels.get(LABEL) or session.session_id,
-        "cwd": session.workspace,
+        "cwd": session.source_workspace or session.workspace,
         "updatedAt": updated.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         "_meta": {"agentctl": {"agent": session.entry_id}},
     }

@@ -187,7 +187,7 @@ class OpenSession:
             await self.tell()
             await self._created.wait()
         payload = event.payload
-        self._unsent += self.translator.feed(event)
+        self._translate(event)
         match payload:
             case MessageChunk():
                 return
@@ -210,6 +210,13 @@ class OpenSession:
                 pass
         if self.translator.tools.growing:
             self._growing.set()
+
+    def _translate(self, event: Event) -> None:
+        try:
+            self._unsent += self.translator.feed(event)
+        except Exception:
+            # What an agent said is foreign: one event that cannot be told must not end the session.
+            logger.exception("event %d of session %s could not be told", event.seq, self.acp_id)
 
     def _status(self, status: SessionStatus) -> None:
         match status.status:
@@ -256,6 +263,8 @@ class OpenSession:
         Raises:
             Refusal: it was refused or failed.
         """
+        # A daemon that stayed away too long is not followed any more; it may be back.
+        self.start()
         try:
             await self.tell(self.offers.news())
             async with self._turn:

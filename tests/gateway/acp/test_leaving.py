@@ -122,6 +122,20 @@ def test_a_session_that_nobody_heard_of_is_not_left_open(
 
 
 @pytest.mark.proves("GA9")
+def test_a_session_whose_making_is_cancelled_is_not_left_open(
+    connect: Connect, house: House, workspace: Path
+) -> None:
+    client = connect("--agent", "demo")
+    request = client.request("session/new", {"cwd": str(workspace), "mcpServers": []})
+    client.send({"method": "$/cancel_request", "params": {"requestId": request}})
+    response = client.response(request)
+    rows = map(json.loads, house.agentctl("session", "ls", "--json").splitlines())
+    open_here = [each for each in rows if each["workspace"] == str(workspace)]
+    assert bool(open_here) == ("result" in response)
+    assert "result" in response or response["error"]["code"] == -32800
+
+
+@pytest.mark.proves("GA9")
 def test_sessions_are_closed_when_that_is_asked_for(
     connect: Connect, house: House, workspace: Path
 ) -> None:
