@@ -4,6 +4,7 @@ tool's `agent.*` events. One table each, over the JSON form of an event; it know
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any, cast
 
 Json = dict[str, Any]
@@ -188,12 +189,34 @@ class ToolView:
 Row = tuple[str, Json]
 
 
+MAX_TEXT = 256 * 1024
+"""Characters after which an open text is told as a message of its own: readers take no endless one."""
+
+
+class _Told:
+    """What was told of one message: enough to know it again, and how it begins."""
+
+    def __init__(self) -> None:
+        self._digest = sha256()
+        self._head = ""
+
+    def add(self, text: str) -> str:
+        """Notes a further piece; returns how the whole begins."""
+        self._digest.update(text.encode("utf-8", "surrogatepass"))
+        self._head += text[: MAX_TEXT - len(self._head)]
+        return self._head
+
+    def says(self, text: str) -> bool:
+        return sha256(text.encode("utf-8", "surrogatepass")).digest() == self._digest.digest()
+
+
 class _Session:
     def __init__(self) -> None:
         self.stamp = ""
         self._open_id = ""
         self._text: list[str] = []
-        self._told: dict[str, str] = {}
+        self._size = 0
+        self._told: dict[str, _Told] = {}
         self._last = ""
         self._tools: dict[str, Json] = {}
 
@@ -211,10 +234,7 @@ class _Session:
             yield from self.end_text()
         match kind:
             case "message_chunk":
-                if data["message_id"] != self._open_id:
-                    yield from self.end_text()
-                    self._open_id = data["message_id"]
-                self._text.append(data.get("text", ""))
+                yield from self._piece(data)
             case "message":
                 yield from self._whole(data)
             case "tool_call" | "tool_update":
@@ -230,35 +250,50 @@ class _Session:
             case "plan":
                 yield from _progress(data)
             case "complete":
-                outcome = _OUTCOMES.get(data["outcome"], "failed")
-                why = data.get("error", {}).get("message", "") if outcome == "failed" else ""
-                yield "agent.complete", {"summary": self._last or why, "outcome": outcome}
-                self._last, self._told = "", {}
-                self._tools = {k: each for k, each in self._tools.items() if "ended" not in each}
+                yield self._end(data)
             case "error":
                 fields = {"error": data["message"], "recoverable": data["recoverable"]}
                 yield "agent.error", fields
             case _:
                 pass
 
+    def _piece(self, data: Json) -> Iterator[Row]:
+        if data["message_id"] != self._open_id:
+            yield from self.end_text()
+            self._open_id = data["message_id"]
+        text: str = data.get("text", "")
+        self._text.append(text)
+        self._size += len(text)
+        if self._size >= MAX_TEXT:
+            yield from self.end_text()
+
+    def _end(self, data: Json) -> Row:
+        outcome = _OUTCOMES.get(data["outcome"], "failed")
+        why = data.get("error", {}).get("message", "") if outcome == "failed" else ""
+        row = "agent.complete", {"summary": self._last or why, "outcome": outcome}
+        self._last, self._told = "", {}
+        self._tools = {k: each for k, each in self._tools.items() if "ended" not in each}
+        return row
+
     def end_text(self) -> Iterator[Row]:
         text = "".join(self._text)
         if text:
-            self._told[self._open_id] = self._told.get(self._open_id, "") + text
-            self._last = self._told[self._open_id]
+            self._last = self._told.setdefault(self._open_id, _Told()).add(text)
             yield "agent.message", {"content": text}
-        self._open_id, self._text = "", []
+        self._open_id, self._text, self._size = "", [], 0
 
     def _whole(self, data: Json) -> Iterator[Row]:
         message_id = data["message_id"]
         if message_id != self._open_id:
             yield from self.end_text()
-        self._open_id, self._text = "", []
+        self._open_id, self._text, self._size = "", [], 0
         if data.get("retracted"):
             return
         text = "".join(block.get("text", "") for block in data["content"])
-        if text and self._told.get(message_id) != text:
-            self._told[message_id] = self._last = text
+        told = self._told.get(message_id)
+        if text and (told is None or not told.says(text)):
+            self._told[message_id] = told = _Told()
+            self._last = told.add(text)
             yield "agent.message", {"content": text}
 
     def _tool(self, data: Json) -> Iterator[Row]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agentctl.client.views import ToolView
+from agentctl.client.views import MAX_TEXT, ToolView
 
 Json = dict[str, Any]
 
@@ -69,3 +69,15 @@ def test_whether_a_text_waits_for_its_end_is_known() -> None:
     assert view.speaking("s") and not view.speaking("other")
     view.feed(event("complete", outcome="completed"))
     assert not view.speaking("s")
+
+
+def test_a_text_without_end_is_told_in_pieces_and_once() -> None:
+    piece = "x" * (MAX_TEXT // 4)
+    chunks = [event("message_chunk", message_id="m", role="assistant", text=piece)] * 9
+    content = [{"type": "text", "text": piece * 9}]
+    whole = event("message", message_id="m", role="assistant", content=content)
+    rows = fed(*chunks, event("plan", entries=[]), whole, event("complete", outcome="completed"))
+    assert [row["type"] for row in rows] == ["agent.message"] * 3 + ["agent.complete"]
+    assert "".join(row["content"] for row in rows[:3]) == piece * 9
+    assert [len(row["content"]) for row in rows[:3]] == [MAX_TEXT, MAX_TEXT, len(piece)]
+    assert rows[-1]["summary"] == piece * 4
