@@ -1,6 +1,11 @@
 """The tools that Claude Code lists at the beginning of each turn."""
 
+from pathlib import Path
+
+import pytest
+
 from agentctl_adapters.claude.toolspace import offers_of
+from tests.adapters.claude.claude_harness import Seen, faulty, say, spec
 
 
 def test_names_say_server_and_kind() -> None:
@@ -11,3 +16,14 @@ def test_names_say_server_and_kind() -> None:
     (plugin,) = offers_of(["mcp__plugin_kit_db__query"])
     assert (plugin.source, plugin.server) == ("plugin", "plugin_kit_db")
     assert found["Skill"].kind is None and found["Skill"].source == "runtime"
+
+
+@pytest.mark.anyio
+async def test_they_are_known_from_the_first_prompt_on(tmp_path: Path) -> None:
+    seen = Seen()
+    async with faulty(tmp_path, seen) as connection:
+        native = await connection.new_session(spec(tmp_path))
+        assert await connection.tools(native) is None
+        await say(connection, seen, native, "say one")
+        told = await connection.tools(native)
+    assert told and [tool.name for tool in told] == ["Bash", "mcp__gh__pr"]

@@ -1,6 +1,9 @@
 """The tools of MCP servers as Codex lists them."""
 
+import pytest
+
 from agentctl_adapters.codex.toolspace import offers_of
+from tests.adapters.codex.harness import fake, running, spec
 
 
 def test_tools_of_servers_and_plugins_come_with_schema_and_access() -> None:
@@ -24,3 +27,13 @@ def test_tools_of_servers_and_plugins_come_with_schema_and_access() -> None:
 
 def test_an_answer_of_another_shape_is_no_tool() -> None:
     assert offers_of({}) == [] and offers_of({"data": "x"}) == []
+
+
+@pytest.mark.anyio
+async def test_all_pages_are_asked_for() -> None:
+    async with running(fake()) as (codex, seen):
+        native = await codex.new_session(spec())
+        told = await codex.tools(native)
+        asked = seen.sent("mcpServerStatus/list")
+    assert [tool.name for tool in told] == ["mcp__one__look", "mcp__two__look"]
+    assert [each["threadId"] for each in asked] == [native, native]

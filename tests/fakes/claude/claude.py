@@ -156,7 +156,8 @@ class Fake:
         if not self.has("old"):
             self.put(type="command_lifecycle", command_uuid=self.uuid, state="started")
         source = "ANTHROPIC_API_KEY"
-        init = {"model": "claude-fake", "permissionMode": self.mode, "apiKeySource": source}
+        init: Json = {"model": "claude-fake", "permissionMode": self.mode, "apiKeySource": source}
+        init["tools"] = ["Bash", "mcp__gh__pr"]
         self.put(type="system", subtype="init", cwd="/code", **init, **named)
         word, _, rest = words.partition(" ")
         if self.has("noise"):

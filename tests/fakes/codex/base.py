@@ -214,6 +214,7 @@ class Server:
             "model/list": {"data": [{"id": "fake-1", "model": "fake-1"}]},
             "thread/list": {"data": rows, "nextCursor": None},
             "config/read": {"config": self.config()},
+            "mcpServerStatus/list": self.servers(str(params.get("cursor") or "")),
             "thread/unsubscribe": {},
             "thread/delete": {},
             "account/login/start": {},
@@ -231,6 +232,12 @@ class Server:
                 self.interrupt(request, thread)
             case _:
                 self.on_thread_request(request, method, thread, params)
+
+    def servers(self, cursor: str) -> Json:
+        """Two pages: a server each."""
+        name, after = ("two", None) if cursor else ("one", "more")
+        tool = {"name": "look", "annotations": {"readOnlyHint": True}}
+        return {"data": [{"name": name, "tools": {"look": tool}}], "nextCursor": after}
 
     def on_thread_request(self, request: Any, method: str, thread: str, params: Json) -> None:
         match method:

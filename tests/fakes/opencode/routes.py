@@ -13,6 +13,7 @@ from tests.fakes.opencode.turn import Turns
 SLOW_S = 1.0
 PAGE = b"<!doctype html><title>app</title>"
 AGENTS: list[Json] = [{"name": n, "mode": "primary", "permission": []} for n in ("build", "plan")]
+BASH: Json = {"type": "object", "properties": {"command": {"type": "string"}}}
 COMMANDS: list[Json] = [{"name": "init", "template": "", "hints": ["$ARGUMENTS"]}]
 
 
@@ -123,6 +124,10 @@ class App:
                 options = {"apiKey": "a-secret-key"}
                 provider: Json = {"id": "fake", "models": models, "options": options}
                 return 200, {"providers": [provider], "default": {"fake": MODELS[0]}}
+            case "GET", ["experimental", "tool"]:
+                return 200, [{"id": "bash", "description": "Runs", "parameters": BASH}]
+            case "GET", ["experimental", "tool", "ids"]:
+                return 200, ["bash", "read"]
             case "GET", ["agent"]:
                 return 200, AGENTS
             case "GET", ["command"]:
