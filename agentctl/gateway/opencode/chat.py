@@ -18,10 +18,12 @@ from agentctl.gateway.opencode.catalog import Catalog, Chosen
 from agentctl.gateway.opencode.conversation import Conversation
 from agentctl.gateway.opencode.errors import no_message, plain
 from agentctl.gateway.opencode.message import NO_MODEL, Said
+from agentctl.gateway.opencode.patches import split_patch
 from agentctl.gateway.opencode.pump import Pump
 from agentctl.gateway.opencode.roster import (
     HIDDEN,
     MESSAGE,
+    PAGE,
     REVERT,
     SESSION,
     WORKSPACE,
@@ -274,9 +276,25 @@ class Chat:
         return self._roster.view(session)
 
     async def _revert(self, session: v1.Session, turn: Turn) -> v1.Session:
-        native = turn.natives[0].partition("/")[0] if turn.natives else turn.user_id
+        native = await self._native(session.session_id, turn)
         await self._client.sessions.revert(session.session_id, native)
         return await self._label(session, {REVERT: f"{turn.run_id} {turn.user_id}"})
+
+    async def _native(self, own: str, turn: Turn) -> str:
+        """The agent's own id of the user's message of a turn: the one before the turn's first answer.
+
+        An agent that keeps no history of its own cannot revert either, and says so itself.
+        """
+        page = await self._client.sessions.messages(own, page_size=PAGE)
+        answers = {each.partition("/")[0] for each in turn.natives}
+        before = ""
+        for event in page.events:
+            told = event.message
+            if event.type == v1.EventType.EVENT_TYPE_MESSAGE and told.role == v1.Role.ROLE_USER:
+                before = told.message_id
+            elif told.message_id.partition("/")[0] in answers:
+                break
+        return before or turn.user_id
 
     async def unrevert(self, shown: str) -> Json:
         session = await self._roster.get(shown)
@@ -362,25 +380,3 @@ class Chat:
 
 def _title(session: v1.Session) -> str:
     return session.title or session.name or "New session"
-
-
-def split_patch(patch: str) -> list[Json]:
-    """A patch of git, file by file."""
-    out: list[Json] = []
-    for piece in ("\n" + patch).split("\ndiff --git ")[1:]:
-        lines = piece.splitlines()
-        body = [
-            line for line in lines if line[:1] in ("+", "-") and line[:4] not in ("+++ ", "--- ")
-        ]
-        told = {line.partition(" ")[0] for line in lines[1:6]}
-        status = "added" if "new" in told else "deleted" if "deleted" in told else "modified"
-        out.append(
-            {
-                "file": lines[0].rpartition(" b/")[2],
-                "patch": f"diff --git {piece.rstrip()}\n",
-                "additions": sum(line[0] == "+" for line in body),
-                "deletions": sum(line[0] == "-" for line in body),
-                "status": status,
-            }
-        )
-    return out

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agentctl.gateway.opencode.patches import split_patch
 from tests.gateway.opencode.live import Live, git, until
 
 Json = dict[str, Any]
@@ -205,3 +206,52 @@ def test_dispose_tells_every_client_and_stops_no_agent(server: Live) -> None:
         events.idle(session)
     last = server.get(f"/session/{session}/message")[-1]
     assert "error" not in last["info"] and last["info"]["time"]["completed"]
+
+
+@pytest.mark.proves("GO1")
+def test_the_diff_of_a_turn_is_the_patch_that_git_makes(server: Live, tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    (tmp_path / "old.txt").write_text("one\ntwo\n")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "first")
+    rules = [{"permission": "*", "pattern": "*", "action": "allow"}]
+    body = {"agent": "demo", "permission": rules}
+    session = server.call("POST", "/session", body, params={"directory": str(tmp_path)}).json()[
+        "id"
+    ]
+    server.say(session, "run rm old.txt || run printf 'a\\nb\\n' > new.txt")
+    own = server.get(f"/session/{session}/message")[0]["info"]["id"]
+
+    def rows() -> list[Json]:
+        return server.get(f"/session/{session}/diff", params={"messageID": own})
+
+    new, old = sorted(until(rows, "the patch of the run"), key=lambda each: each["file"])
+    assert (new["file"], new["status"], new["additions"], new["deletions"]) == (
+        "new.txt",
+        "added",
+        2,
+        0,
+    )
+    assert (old["file"], old["status"], old["additions"], old["deletions"]) == (
+        "old.txt",
+        "deleted",
+        0,
+        2,
+    )
+    assert new["patch"].startswith("diff --git ")
+    missing = server.call("GET", f"/session/{session}/diff", params={"messageID": "msg_missing"})
+    assert missing.status_code == 404
+
+
+def test_a_patch_is_read_file_by_file() -> None:
+    patch = (
+        "diff --git a/x y.txt b/x y.txt\nindex 1..2 100644\n--- a/x y.txt\n+++ b/x y.txt\n"
+        "@@ -1 +1,2 @@\n-a\n+b\n+--- c\n"
+        "diff --git a/p.png b/p.png\nnew file mode 100644\nGIT binary patch\nliteral 0\n"
+        "diff --git a/was b/is\nsimilarity index 100%\nrename from was\nrename to is\n"
+    )
+    first, second, third = split_patch(patch)
+    assert (first["file"], first["additions"], first["deletions"]) == ("x y.txt", 2, 1)
+    assert (second["file"], second["status"]) == ("p.png", "added")
+    assert (third["file"], third["status"]) == ("is", "modified")
+    assert split_patch("") == []
