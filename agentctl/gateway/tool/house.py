@@ -12,7 +12,8 @@ import anyio
 from agentctl import v1
 from agentctl.gateway.tool.config import ToolConfig
 from agentctl.gateway.tool.feed import Feed
-from agentctl.gateway.tool.instances import Instance, Instances
+from agentctl.gateway.tool.instance import Instance
+from agentctl.gateway.tool.instances import Instances
 
 Json = dict[str, Any]
 Attach = Callable[[str], Awaitable[bool]]
@@ -49,9 +50,9 @@ class Ask:
         """What is left of the time, less what the answer needs to travel."""
         return max(int((self.deadline - anyio.current_time()) * 1000) - TRAVEL_MS, 1)
 
-    async def session(self) -> tuple[Instance, v1.Session]:
-        """The session that the call names, and whose it is."""
-        return await self.instances.of_session(self.args["session_id"])
+    async def session(self, *, adopt: bool = False) -> tuple[Instance, v1.Session]:
+        """The session that the call names, and whose it is; see `Instances.of_session`."""
+        return await self.instances.of_session(self.args["session_id"], adopt=adopt)
 
 
 # The daemon's own limit comes just before ours, so that it is the one that says what happened.

@@ -3,12 +3,10 @@
 It refuses to know what is asked of them.
 """
 
-import math
 import os
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 import anyio
 import anyio.to_thread
@@ -16,15 +14,19 @@ import anyio.to_thread
 from agentctl import v1
 from agentctl.client import AgentCtl
 from agentctl.client.channel import Connection
-from agentctl.core.errors import NotFound
 from agentctl.gateway.tool import probe
 from agentctl.gateway.tool.actions import CONNECT_MS
-from agentctl.gateway.tool.config import LOCAL, InstanceConfig, ToolConfig, check_url, is_http
+from agentctl.gateway.tool.config import LOCAL, InstanceConfig, ToolConfig, check_url
 from agentctl.gateway.tool.errors import ToolError, invalid
+from agentctl.gateway.tool.instance import (
+    LABEL,
+    OPENCODE,
+    Instance,
+    not_connected,
+    one_each,
+    session_of,
+)
 from agentctl.gateway.tool.state import Connected, Memory, State, StateFile
-
-LABEL = "agentctl.tool.url"
-"""A session on an OpenCode URL carries it as a label, so that it is known again."""
 
 # A daemon that restarts is back within a second or two; what is away for longer is told.
 RECONNECT_S = 10.0
@@ -32,37 +34,6 @@ RECONNECT_S = 10.0
 AGAIN_S = 30.0
 # Between two looks whether a server is back.
 LOOK_S = 0.2
-
-
-@dataclass(slots=True)
-class Instance:
-    """One server. `wanted`: connected, or to be connected when it is needed."""
-
-    name: str
-    url: str
-    token: str = ""
-    default: bool = False
-    wanted: bool = False
-    up: bool = False
-    lost: bool = False
-    problem: ToolError | None = None
-    tried_at: float = -math.inf
-    found: probe.Found = field(default_factory=probe.Found)
-    held: AgentCtl | None = None
-    lock: anyio.Lock = field(default_factory=anyio.Lock)
-
-    @property
-    def client(self) -> AgentCtl:
-        assert self.held is not None
-        return self.held
-
-    @property
-    def http(self) -> bool:
-        return is_http(self.url)
-
-    @property
-    def labels(self) -> dict[str, str]:
-        return {LABEL: self.url} if self.http else {}
 
 
 class Instances:
@@ -151,7 +122,7 @@ class Instances:
     async def disconnect(self, name: str | None) -> list[str]:
         """Lets go of one or all; their sessions go on. Returns the names that were connected."""
         if name is not None and name not in self._all:
-            raise _not_connected(name, "there is no such instance")
+            raise not_connected(name, "there is no such instance")
         found = [
             each
             for each in self._all.values()
@@ -238,11 +209,11 @@ class Instances:
         """
         if name is not None:
             if name not in self._all:
-                raise _not_connected(name, "there is no such instance")
+                raise not_connected(name, "there is no such instance")
             return await self.ensure(self._all[name])
         wanted = [each for each in self._all.values() if each.wanted]
         if not wanted:
-            raise _not_connected("", "no instance is connected")
+            raise not_connected("", "no instance is connected")
         return await self.ensure(next((each for each in wanted if each.default), wanted[0]))
 
     async def reachable(self, name: str | None = None) -> tuple[list[Instance], list[str]]:
@@ -272,7 +243,7 @@ class Instances:
         if instance.up:
             return instance
         if not instance.wanted:
-            raise _not_connected(instance.name, "it is not connected")
+            raise not_connected(instance.name, "it is not connected")
         if not self._features.auto_reconnect and (instance.lost or instance.problem):
             raise self._why(instance)
         waits = patient and instance.lost and instance.problem is None
@@ -296,7 +267,7 @@ class Instances:
             return ToolError("PERMISSION_DENIED", problem.message, details)
         cause = problem.message if problem is not None else "the connection was lost"
         code = problem.code if problem is not None else "ECONNREFUSED"
-        return _not_connected(instance.name, cause, cause=code)
+        return not_connected(instance.name, cause, cause=code)
 
     def lose(self, address: str) -> None:
         """Notes that no daemon answers at an address any more."""
@@ -316,8 +287,13 @@ class Instances:
             self._owners[session_id] = instance.name
             await self._remember(lambda state: state.remember(session_id, instance.name))
 
-    async def of_session(self, session_id: str) -> tuple[Instance, v1.Session]:
+    async def of_session(
+        self, session_id: str, *, adopt: bool = False
+    ) -> tuple[Instance, v1.Session]:
         """The instance of a session, and the session.
+
+        Args:
+            adopt: it may be a conversation of an OpenCode server's own, by the id there.
 
         Raises:
             ToolError: SESSION_NOT_FOUND on every connected instance, INSTANCE_NOT_CONNECTED.
@@ -328,21 +304,43 @@ class Instances:
             name = state.sessions.get(session_id)
         if name is not None and name in self._all:
             instance = await self.ensure(self._all[name])
-            found = await _session(instance, session_id)
+            found = await session_of(instance, session_id)
             if found is not None:
                 return instance, found
         connected, _ = await self.reachable()
         for instance in one_each(connected):
-            found = await _session(instance, session_id)
+            found = await session_of(instance, session_id)
             if found is not None:
                 owner = self.owner(instance, found.labels)
                 await self.own(found.session_id, owner)
                 return owner, found
+        for instance in [each for each in connected if each.http and adopt]:
+            adopted = await self._adopt(instance, session_id)
+            if adopted is not None:
+                return instance, adopted
         raise ToolError(
             "SESSION_NOT_FOUND",
             f"No connected instance has a session {session_id}: list_sessions shows what there is.",
             {"session_id": session_id},
         )
+
+    async def _adopt(self, instance: Instance, native: str) -> v1.Session | None:
+        """Takes up a conversation of an OpenCode server's own, by the id that it has there."""
+        directory = await probe.directory_of(instance.url, instance.found.login, native)
+        if directory is None:
+            return None
+        sessions = instance.client.sessions
+        create = v1.CreateSessionRequest(
+            workspace=directory, url=instance.url, auth=instance.found.login
+        )
+        made = await sessions.resume(
+            entry_id=OPENCODE, native_session_id=native, create=create, wait_ready=True
+        )
+        if made.labels.get(LABEL, instance.url) != instance.url:
+            return None
+        made = await sessions.update(made.session_id, labels=instance.labels)
+        await self.own(made.session_id, instance)
+        return made
 
     def owner(self, instance: Instance, labels: Mapping[str, str]) -> Instance:
         """Whose a session of a daemon is: an OpenCode URL's, or the daemon's own."""
@@ -366,22 +364,3 @@ class Instances:
     def _tell(self) -> None:
         news, self.changed = self.changed, anyio.Event()
         news.set()
-
-
-def one_each(instances: Iterable[Instance]) -> list[Instance]:
-    """One instance of each daemon."""
-    return list({id(each.held): each for each in instances}.values())
-
-
-async def _session(instance: Instance, session_id: str) -> v1.Session | None:
-    try:
-        return await instance.client.sessions.get(session_id)
-    except NotFound:
-        return None
-
-
-def _not_connected(name: str, why: str, *, cause: str = "") -> ToolError:
-    what = f"Instance {name} is not connected" if name else "Nothing is connected"
-    details = {key: value for key, value in (("instance", name), ("cause", cause)) if value}
-    message = f"{what}: {why.rstrip('.')}. Use connect."
-    return ToolError("INSTANCE_NOT_CONNECTED", message, details)

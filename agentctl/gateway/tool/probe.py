@@ -6,7 +6,8 @@ It refuses to know names of instances and what becomes of the answer.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version as version_of
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
+from urllib.parse import quote
 
 from agentctl.client import AgentCtl, Unreachable
 from agentctl.core.errors import AgentctlError
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 OPENCODE_MAJORS = (0, 1)
 """Versions of OpenCode whose API the adapter speaks."""
+
+# A server that is connected answers at once; an id that nobody knows must not hold a caller up.
+LOOK_S = 2.0
 
 # Who a password of an OpenCode server belongs to when nobody is named.
 _USER = "opencode"
@@ -79,6 +83,21 @@ async def opencode(url: str, token: str, timeout_s: float) -> Found:
     assert refused
     what = "does not take this token" if token else "wants a token: give it as auth_token"
     raise ToolError("AUTH_FAILED", f"{url} {what}.", {"url": url})
+
+
+async def directory_of(url: str, login: Mapping[str, str], session_id: str) -> str | None:
+    """Where a conversation of an OpenCode server's own works; None when it has no such."""
+    import httpx
+
+    try:
+        async with await _client(url, LOOK_S) as client:
+            answer = await _get(client, f"/session/{quote(session_id, safe='')}", login)
+            told: object = answer.json() if answer.is_success else None
+    except (httpx.HTTPError, ValueError):
+        return None
+    known = cast("dict[str, object]", told) if isinstance(told, dict) else {}
+    place = known.get("directory")
+    return place if isinstance(place, str) and known.get("id") == session_id else None
 
 
 async def _client(url: str, timeout_s: float) -> "httpx.AsyncClient":

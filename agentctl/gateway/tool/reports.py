@@ -5,7 +5,7 @@ import orjson
 from agentctl import v1
 from agentctl.gateway.tool import shape
 from agentctl.gateway.tool.house import Ask, Json
-from agentctl.gateway.tool.instances import Instance, one_each
+from agentctl.gateway.tool.instance import Instance, one_each
 from agentctl.gateway.tool.sessions import walk
 from agentctl.gateway.tool.talk import messages, waiting
 

@@ -18,10 +18,7 @@ from agentctl.core.errors import AgentctlError, Invalid
 from agentctl.gateway.tool import shape
 from agentctl.gateway.tool.errors import ToolError, invalid
 from agentctl.gateway.tool.house import Ask, Json
-from agentctl.gateway.tool.instances import Instance
-
-OPENCODE = "opencode"
-"""The entry of sessions on an OpenCode URL, and of `default` where the daemon has none."""
+from agentctl.gateway.tool.instance import OPENCODE, Instance
 
 PAGE = 1_000
 
@@ -147,6 +144,7 @@ def _agent(ask: Ask, instance: Instance) -> tuple[str, str | None]:
     if instance.http:
         return OPENCODE, None if told == "default" else told
     if told == "default" and not instance.found.settings.get("default_agent"):
+        # The tool is named after it.
         return OPENCODE, None
     return told, None
 
@@ -236,7 +234,7 @@ async def _total(ask: Ask, instance: Instance, where: dict[str, Any]) -> int:
 
 
 async def attach_session(ask: Ask) -> Json:
-    instance, session = await ask.session()
+    instance, session = await ask.session(adopt=True)
     said = f"Attached to session {session.session_id}"
     if session.phase == v1.SessionPhase.SESSION_PHASE_PAUSED:
         try:

@@ -12,7 +12,7 @@ from agentctl.core.errors import AgentctlError
 from agentctl.gateway.tool import shape
 from agentctl.gateway.tool.errors import ToolError, invalid, refusal
 from agentctl.gateway.tool.house import Ask, Json
-from agentctl.gateway.tool.instances import Instance
+from agentctl.gateway.tool.instance import Instance
 from agentctl.gateway.tool.sessions import take_up
 
 PAGE = 1_000

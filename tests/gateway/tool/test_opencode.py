@@ -3,6 +3,7 @@
 from typing import Any
 
 import anyio
+import httpx
 import pytest
 
 from agentctl.gateway.tool import OpenCodeTool
@@ -155,3 +156,29 @@ async def test_a_session_on_a_server_with_a_password_outlives_the_daemon() -> No
             again = await ok(tool, instance="vps", resume=True, **request)
             assert (again["status"], again["session_id"]) == ("resumed", made["session_id"])
             assert (await ok(tool, message="HISTORY", **say))["response"].startswith("HISTORY 3")
+
+
+@pytest.mark.proves("TL10")
+async def test_a_conversation_that_others_began_there_is_attached_by_its_own_id() -> None:
+    with serving(SETTINGS) as daemon:
+        async with outside(password=PASSWORD) as (url, _), daemon.tool() as tool:
+            await ok(tool, action="connect", url=url, name="theirs", auth_token=PASSWORD)
+            login = httpx.BasicAuth("opencode", PASSWORD)
+            place = {"directory": daemon.project("theirs")}
+            async with httpx.AsyncClient(base_url=url, auth=login) as web:
+                native = (await web.post("/session", json={}, params=place)).json()["id"]
+            error = await refused(tool, action="terminate_session", session_id=native)
+            assert error["code"] == "SESSION_NOT_FOUND", "a look-up takes nothing up"
+            attached = await ok(tool, action="attach_session", session_id=native)
+            assert (attached["instance"], attached["project"]) == ("theirs", place["directory"])
+            assert attached["status"] == "active" and attached["session_id"] != native
+            named = {"session_id": attached["session_id"], "wait_for_completion": True}
+            answer = await ok(tool, action="send_message", message="SAYTEXT mine too", **named)
+            assert answer["response"] == "mine too"
+            again = await ok(tool, action="attach_session", session_id=native)
+            assert again["session_id"] == attached["session_id"], "it is one session"
+            listed = await ok(tool, action="list_sessions", instance="theirs")
+            (row,) = listed["sessions"]
+            assert row["session_id"] == attached["session_id"]
+            error = await refused(tool, action="attach_session", session_id="ses_none")
+            assert error["code"] == "SESSION_NOT_FOUND"
