@@ -53,6 +53,7 @@ class Agent:
             model=wanted.model,
             mode=wanted.mode,
             effort=wanted.effort,
+            output_schema=wanted.output_schema,
             labels=wanted.labels,
             idempotency_key=wanted.idempotency_key,
         )

@@ -41,6 +41,7 @@ class RunParams:
             stays open. Without a key the run has a session of its own, which ends with it.
         keep_session: leaves a session without a key open, for further prompts.
         workspace: the directory to work in; absent: the current one of this program.
+        output_schema: a JSON schema that the answer must meet, where the agent can.
         policy: what answers approvals: ask (default), allow or deny.
         environment: local (default), worktree …; `environment_options` is what it takes.
         env: further variables for the agent, as values or references (`env:NAME`, `file:PATH`).
@@ -56,6 +57,7 @@ class RunParams:
     model: str | None = None
     mode: str | None = None
     effort: str | None = None
+    output_schema: Mapping[str, Any] | None = None
     policy: str = ""
     environment: str | None = None
     environment_options: Mapping[str, str] | None = None
@@ -75,6 +77,7 @@ class RunOptions(TypedDict, total=False):
     model: str | None
     mode: str | None
     effort: str | None
+    output_schema: Mapping[str, Any] | None
     policy: str
     environment: str | None
     environment_options: Mapping[str, str] | None

@@ -1,7 +1,9 @@
 """Owns a session as an app sees it: prompt it, read it, copy it, end it."""
 
 from collections.abc import AsyncIterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import orjson
 
 from agentctl import v1
 from agentctl.client.artifact import ArtifactsOf
@@ -40,7 +42,7 @@ class Session:
         model: str | None = None,
         mode: str | None = None,
         effort: str | None = None,
-        output_schema_json: bytes | None = None,
+        output_schema: Mapping[str, Any] | None = None,
         labels: Mapping[str, str] | None = None,
         idempotency_key: str = "",
     ) -> Run:
@@ -49,6 +51,7 @@ class Session:
         Args:
             if_busy: queue (default), reject, interrupt, or steer: add to the running turn, whose
                 run is returned.
+            output_schema: a JSON schema that the answer must meet, where the agent can.
             timeout_ms: the run ends as `timed_out` after so many ms; absent: no limit.
 
         Raises:
@@ -62,7 +65,7 @@ class Session:
             model=model,
             mode=mode,
             effort=effort,
-            output_schema_json=output_schema_json,
+            output_schema_json=None if output_schema is None else orjson.dumps(dict(output_schema)),
             labels=labels,
             idempotency_key=idempotency_key,
         )

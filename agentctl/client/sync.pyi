@@ -73,7 +73,7 @@ class Session:
         model: str | None = None,
         mode: str | None = None,
         effort: str | None = None,
-        output_schema_json: bytes | None = None,
+        output_schema: Mapping[str, Any] | None = None,
         labels: Mapping[str, str] | None = None,
         idempotency_key: str = "",
     ) -> Run:
@@ -82,6 +82,7 @@ class Session:
         Args:
             if_busy: queue (default), reject, interrupt, or steer: add to the running turn, whose
                 run is returned.
+            output_schema: a JSON schema that the answer must meet, where the agent can.
             timeout_ms: the run ends as `timed_out` after so many ms; absent: no limit.
 
         Raises:

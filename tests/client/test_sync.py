@@ -235,13 +235,14 @@ def test_ctrl_c_ends_a_wait(daemon: FakeDaemon) -> None:
     daemon.agent("coder").on("", Wait(gate))
     waiting = """
 try:
+    print("waiting", flush=True)
     run.wait()
 except KeyboardInterrupt:
     print("interrupted")
 """
     with program(daemon, waiting) as running:
         assert running.stdout and running.stdout.readline() == "run.created\n"
-        assert gate.wait_reached(PROGRAM_S)
+        assert running.stdout.readline() == "waiting\n" and gate.wait_reached(PROGRAM_S)
         running.send_signal(signal.SIGINT)
         out, _ = running.communicate(timeout=PROGRAM_S)
     assert out == "interrupted\n" and running.returncode == 0
