@@ -91,7 +91,7 @@ class Opening:
             )
 
         try:
-            session = await create(wait=True)
+            session = await host.lasting(lambda: create(wait=True))
         except (AgentctlError, anyio.get_cancelled_exc_class()):
             with anyio.move_on_after(CLOSE_S, shield=True):
                 await self._give_up(create)
@@ -125,7 +125,9 @@ class Opening:
         given.mcp_servers(params, needed=history)
         known = self.sessions.get(own)
         if known is not None and known.prompts:
-            raise bad(f"session {own} is open and busy here: its turn is told as it goes.", own)
+            raise bad(
+                f"session {own} is open and busy here: its turn is told as it goes.", "sessionId"
+            )
         client = self._host.client
         found = await self._find(own)
         cursor = (await client.daemon.get_info()).head_cursor
