@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from agentctl.core.adapter import AnyDraft, Draft, QuestionAnswer, TurnEnded
+from agentctl.core.cleaning import cleaned
 from agentctl.core.events import (
     Complete,
     Event,
@@ -115,7 +116,7 @@ class Ledger:
         if not events:
             return
         if self._keep_raw and isinstance(draft, Draft) and draft.raw is not None:
-            events[0].raw = orjson.dumps(draft.raw)
+            events[0].raw = orjson.dumps(cleaned(draft.raw, self._hooks.redact))
         self.add(events, writes)
         self.requests.answer_dropped(before, writes)
 

@@ -121,6 +121,10 @@ class Session:
         if isinstance(draft, ProcessGone):
             self._lost(draft, writes)
 
+    def redact(self, text: str) -> str:
+        """The text without the secrets that its agent was started with."""
+        return text if self.agent is None else self.agent.launch.redact(text)
+
     def open_runs(self) -> Collection[str]:
         return self.ledger.runs.keys()
 

@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Awaitable, Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from agentctl.testing.fake_daemon import AskApproval, FakeDaemon, Say
 from tests.contracts import app_sdk_names as names
 from tests.contracts.lab import Lab, artifacts_of_all_kinds, waiting
 from tests.contracts.table import ROWS, row
+from tests.daemon.harness import daemon
 
 Fact = Callable[[Any], bool]
 
@@ -241,13 +244,19 @@ async def _(lab: Lab, client: AgentCtl) -> None:
 
 @row("default.raw_redacted")
 async def _(lab: Lab, client: AgentCtl) -> None:
-    # Raw is kept only by a daemon that is told to, and asked for by each reader.
-    told = await lab.story()
-    assert all(event.raw is None for event in told.events)
-    async with FakeDaemon("coder", journal_raw=True) as daemon, daemon.client() as scripted:
-        daemon.agent("coder").on("", Say("hi"))
-        run = await scripted.agent("coder").run("x", workspace=daemon.workspace)
-        assert all(["raw" not in (event.as_app_sdk() or {}) async for event in run.events()])
+    # Raw is kept only by a daemon that is told to, and sent only to who asks for it.
+    assert all(event.raw is None for event in (await lab.story()).events)
+    with TemporaryDirectory(prefix="actl-", dir="/tmp") as folder:
+        root = Path(folder)
+        (root / "agentctl.toml").write_text("journal_raw = true\n")
+        async with daemon(root) as served, served.client() as other:
+            env = {"MY_API_KEY": "s3cret-value"}
+            run = await other.agent("demo").run("env MY_API_KEY", workspace=root, env=env)
+            assert (await run.wait()).status == "completed"
+            told = [event.raw async for event in run.events(include_raw=True) if event.raw]
+            unasked = [event.raw async for event in run.events() if event.raw]
+    assert "[redacted]" in json.dumps(told) and "s3cret-value" not in json.dumps(told)
+    assert unasked == []
 
 
 @row("default.environment_retention_explicit")
