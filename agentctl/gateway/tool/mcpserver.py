@@ -8,13 +8,14 @@ actions do.
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, get_args
 
 import anyio
 import anyio.abc
 import mcp_types as types
+from mcp.server.connection import Connection
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.server.stdio import stdio_server
@@ -37,6 +38,7 @@ PATH = "/mcp"
 # The end of a run is told to streams a moment after it is told to who waits for it.
 LAST_EVENTS_S = 1.0
 
+_LEVEL, _STREAMS = "agentctl.level", "agentctl.streams"
 _LEVELS = get_args(types.LoggingLevel)
 _LEVEL_OF = {"agent.error": "error", "agent.permission_request": "notice"}
 _GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError, MCPError)
@@ -59,13 +61,11 @@ _OUTPUT: Json = {
 }
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Room:
-    """What outlives one call: levels that connections asked for, and streams that go on."""
+    """What outlives one call: the group in which streams go on."""
 
     group: anyio.abc.TaskGroup
-    levels: dict[str, str] = field(default_factory=dict[str, str])
-    streams: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
 
 def server(tool: OpenCodeTool) -> Server[Any]:
@@ -108,8 +108,7 @@ def server(tool: OpenCodeTool) -> Server[Any]:
     )
 
     async def set_level(ctx: Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
-        room: _Room = ctx.lifespan_context
-        room.levels[_connection(ctx)] = params.level
+        _connection(ctx).state[_LEVEL] = params.level
         return types.EmptyResult()
 
     made.add_request_handler("logging/setLevel", types.SetLevelRequestParams, set_level)
@@ -180,32 +179,35 @@ async def _stay(tool: OpenCodeTool, ctx: Context, session_id: str) -> bool:
     tell = _teller(ctx, request=False)
     if tell is None:
         return False
-    room: _Room = ctx.lifespan_context
-    key = (_connection(ctx), session_id)
-    if key in room.streams:
+    connection = _connection(ctx)
+    streams: set[str] = connection.state.setdefault(_STREAMS, set())
+    if session_id in streams:
         return True
+    scope = anyio.CancelScope()
 
     async def forward(task_status: anyio.abc.TaskStatus[bool]) -> None:
-        try:
-            async with tool.events(session_id) as feed:
-                task_status.started(True)
-                async for event in feed:
-                    await tell(event)
-        except ToolError:
-            task_status.started(False)
-        except _GONE:
-            pass
-        finally:
-            room.streams.discard(key)
+        with scope:
+            try:
+                async with tool.events(session_id) as feed:
+                    task_status.started(True)
+                    async for event in feed:
+                        await tell(event)
+            except ToolError:
+                task_status.started(False)
+            except _GONE:
+                pass
+            finally:
+                streams.discard(session_id)
 
-    room.streams.add(key)
+    streams.add(session_id)
+    connection.exit_stack.callback(scope.cancel)
+    room: _Room = ctx.lifespan_context
     return bool(await room.group.start(forward))
 
 
-def _connection(ctx: Context) -> str:
-    """Which connection a call came by: standard input is one, HTTP names each."""
-    headers = getattr(ctx.request, "headers", None)
-    return "" if headers is None else str(headers.get("mcp-session-id", ""))
+def _connection(ctx: Context) -> Connection:
+    """What lasts as long as a client is connected: its state, and what is to end with it."""
+    return ctx.session._connection  # pyright: ignore[reportPrivateUsage]  a handler is given no other way to it
 
 
 def _teller(ctx: Context, *, request: bool) -> Tell | None:
@@ -216,8 +218,8 @@ def _teller(ctx: Context, *, request: bool) -> Tell | None:
     """
     meta: Any = ctx.meta or {}
     modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
-    room: _Room = ctx.lifespan_context
-    asked = meta.get(types.LOG_LEVEL_META_KEY) if modern else room.levels.get(_connection(ctx))
+    state = _connection(ctx).state
+    asked = meta.get(types.LOG_LEVEL_META_KEY) if modern else state.get(_LEVEL)
     floor = _LEVELS.index(asked) if asked in _LEVELS else None
     token = meta.get("progress_token") if request else None
     if (modern and not request) or (floor is None and token is None):

@@ -22,7 +22,7 @@ from mcp_types import (
     SetLevelRequestParams,
 )
 
-from agentctl.gateway.tool import mcpserver, serving
+from agentctl.gateway.tool import OpenCodeTool, mcpserver, serving
 from agentctl.gateway.tool.run import serve_mcp
 from tests.gateway.tool.conftest import PATIENCE_S, Served
 
@@ -34,7 +34,9 @@ WAYS = [(way, era) for way in ("stdio", "http") for era in ERAS]
 
 
 @asynccontextmanager
-async def http(served: Served, tmp_path: Path) -> AsyncGenerator[tuple[str, str]]:
+async def http(
+    served: Served, tmp_path: Path, tool: OpenCodeTool | None = None
+) -> AsyncGenerator[tuple[str, str]]:
     """The MCP server at a free port, in this process: its URL and its token."""
     listening = await anyio.to_thread.run_sync(serving.listen, "127.0.0.1:0")
     told: list[tuple[str, Path]] = []
@@ -45,8 +47,8 @@ async def http(served: Served, tmp_path: Path) -> AsyncGenerator[tuple[str, str]
         up.set()
 
     async def run() -> None:
-        async with served.tool() as tool:
-            await serve_mcp(tool, listening, data_dir=tmp_path, ready=ready)
+        async with tool or served.tool() as own:
+            await serve_mcp(own, listening, data_dir=tmp_path, ready=ready)
 
     with listening:
         async with anyio.create_task_group() as group:
@@ -205,6 +207,27 @@ async def test_after_attach_a_connection_that_may_be_written_to_hears_what_happe
             await called(made, action="send_message", message="say hello", **named)
             await over.wait()
     assert [row["type"] for row in heard] == ["agent.message", "agent.complete"]
+
+
+@pytest.mark.proves("TL9")
+async def test_what_a_client_attached_ends_with_its_connection(
+    served: Served, tmp_path: Path
+) -> None:
+    tool = served.tool()
+    async with http(served, tmp_path, tool) as (url, token):
+        headers = {"authorization": f"Bearer {token}"}
+        async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S) as web:
+            transport = streamable_http_client(url, http_client=web)
+            async with Client(transport, mode="legacy") as made:
+                await made.session.send_request(_level("info"), EmptyResult)
+                session = await called(
+                    made, action="create_session", project=served.project("gone")
+                )
+                named = {"action": "attach_session", "session_id": session["session_id"]}
+                assert (await called(made, **named))["subscribed"] is True
+        with anyio.fail_after(PATIENCE_S):
+            while (await tool(**named))["subscribed"]:
+                await anyio.lowlevel.checkpoint()
 
 
 def _level(level: Any) -> Any:
