@@ -19,6 +19,8 @@ from tests.gateway.tool.conftest import (
     session,
     until,
 )
+from tests.gateway.tool.test_actions import PARAMETERS, least
+from tests.gateway.tool.test_codes import PUBLISHED
 
 pytestmark = pytest.mark.anyio
 Json = dict[str, Any]
@@ -269,3 +271,39 @@ async def test_the_variables_that_an_entry_names_arrive_at_the_agent(
     request = {"session_id": found, "message": "env DEMO_AGENT_HOME", "wait_for_completion": True}
     answer = await ok(tool, action="send_message", **request)
     assert os.environ["DEMO_AGENT_HOME"] in answer["response"]
+
+
+ODD: tuple[Any, ...] = (
+    0,
+    -1,
+    1.5,
+    True,
+    "",
+    " ",
+    "\0",
+    "\ud800",
+    [],
+    {},
+    [1],
+    {"a": 1},
+    "x" * 5000,
+)
+
+
+@pytest.mark.proves("TL2")
+@pytest.mark.parametrize("action", PARAMETERS)
+async def test_whatever_is_sent_is_answered_in_the_published_shape(
+    tool: OpenCodeTool, action: str
+) -> None:
+    for name in PARAMETERS[action]:
+        for value in ODD:
+            answer = await tool({**least(action), "session_id": NO_SESSION, name: value})
+            if answer["success"]:
+                continue
+            error = answer["error"]
+            assert error["code"] in PUBLISHED
+            assert "its log says why" not in error["message"], (name, value)
+    odd: tuple[Any, ...] = ({"action": action, 5: 6}, {"action": [action]}, {"action": {}}, {5: 5})
+    for request in odd:
+        answer = await tool(request)
+        assert answer["error"]["code"] == "INVALID_PARAMETERS"
