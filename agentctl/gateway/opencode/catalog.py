@@ -25,6 +25,10 @@ PAGE = 1000
 # Names of OpenCode's own agents: what they do is a mode of ours, or nothing special.
 PLAIN_AGENTS = frozenset({"build", "main", "default", "general"})
 PLAN_AGENT = "plan"
+OWN_MODE: Json = {
+    "id": "default",
+    "description": "The agent's own; it names its modes in a session.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +293,7 @@ def _without_login(url: str) -> str:
 
 
 def agent(offer: Offer, options: Json, default: str) -> Json:
-    modes: list[Json] = options.get("modes") or []
+    modes: list[Json] = options.get("modes") or [OWN_MODE]
     return {
         "name": offer.id,
         "type": offer.id,

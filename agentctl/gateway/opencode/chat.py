@@ -142,12 +142,15 @@ class Chat:
         return session, await self._pump.whole(session)
 
     async def _who(self, shown: str, body: Json) -> Chosen:
-        offers = await self._catalog.offers()
         asked = prompts.choice(body)
         if (lazy := self._roster.lazies.get(shown)) is not None:
-            return self._catalog.choose(asked if asked.told else lazy.chosen, offers)
-        session = await self._roster.get(shown)
-        return self._catalog.choose(asked, offers, session.entry_id)
+            told = asked if asked.told else lazy.chosen
+            return self._catalog.choose(told, await self._catalog.offers())
+        bound = (await self._roster.get(shown)).entry_id
+        if {asked.agent, asked.provider} <= {"", bound}:
+            # Nothing is to be looked up for who goes on as before: the usual prompt.
+            return Chosen(bound, asked.model or None)
+        return self._catalog.choose(asked, await self._catalog.offers(), bound)
 
     async def _open(self, shown: str, who: Chosen) -> v1.Session:
         async with self._locks.setdefault(shown, anyio.Lock()):
@@ -167,7 +170,8 @@ class Chat:
         who = await self._who(shown, body)
         session = await self._open(shown, who)
         own, asked = session.session_id, self._roster.models
-        model = None if who.model in (NO_MODEL, session.model, asked.get(own)) else who.model
+        known = ("", NO_MODEL, session.model, asked.get(own))
+        model = None if who.model in known else who.model
         made = await self._client.runs.create(
             own,
             told,

@@ -188,10 +188,12 @@ class Tool(Part):
         return out
 
     def _failure(self) -> str:
-        told = self.card.get("error") or self._shown()
-        if not told and self.card.get("status") == "cancelled":
-            return "Tool execution aborted"
-        return str(told or "The tool failed.")
+        content = cast("Sequence[Json]", self.card.get("content") or ())
+        words = str(self.output) or "\n".join(str(b["text"]) for b in content if b.get("text"))
+        if told := self.card.get("error") or words:
+            return str(told)
+        ended = self.card.get("status") == "cancelled"
+        return "Tool execution aborted" if ended else "The tool failed."
 
     def _metadata(self) -> Json:
         meta: Json = {"agent": {k: self.card[k] for k in ("name", "kind") if self.card.get(k)}}

@@ -225,3 +225,22 @@ def test_an_image_is_a_file_and_a_prompt_shows_what_it_held() -> None:
     (prompt,) = other.conversation.messages()
     assert [part["type"] for part in prompt["parts"]] == ["text", "file", "file"]
     assert prompt["parts"][2]["url"] == "file:///work/a.txt"
+
+
+FAILURES: list[tuple[Json, str]] = [
+    ({"status": "failed", "error": "no leave"}, "no leave"),
+    ({"status": "failed", "content": [{"type": "text", "text": "Not allowed."}]}, "Not allowed."),
+    ({"status": "failed", "content": [{"type": "diff", "diff": "@@"}]}, "The tool failed."),
+    ({"status": "cancelled"}, "Tool execution aborted"),
+    ({"status": "failed", "output_replace": "exit 1"}, "exit 1"),
+]
+
+
+@pytest.mark.parametrize(("told", "words"), FAILURES)
+def test_a_tool_that_failed_says_why_and_never_with_its_diff(told: Json, words: str) -> None:
+    story = Story()
+    story.begin("hi")
+    story.tool("c1", kind="edit")
+    story.feed("tool_update", {"tool_call_id": "c1", **told})
+    story.flush()
+    assert story.shown()[0]["state"]["error"] == words
