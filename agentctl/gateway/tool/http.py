@@ -29,6 +29,15 @@ MAX_BODY = 4 << 20
 SLOW_S = 60.0
 
 
+_STATUS = {
+    "SESSION_NOT_FOUND": 404,
+    "PERMISSION_DENIED": 403,
+    "INSTANCE_NOT_CONNECTED": 503,
+    "SERVER_ERROR": 502,
+}
+"""Why a WebSocket is not opened; else its request is wrong: 400."""
+
+
 def application(tool: OpenCodeTool) -> Starlette:
     """The routes; whoever serves them puts a guard before."""
 
@@ -92,7 +101,7 @@ async def _events(tool: OpenCodeTool, socket: WebSocket) -> None:
 
 
 async def _refuse(socket: WebSocket, error: ToolError) -> None:
-    status = 404 if error.code == "SESSION_NOT_FOUND" else 400
+    status = _STATUS.get(error.code, 400)
     await socket.send_denial_response(JSONResponse(error.response(), status))
 
 

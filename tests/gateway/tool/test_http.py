@@ -16,6 +16,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from agentctl.core.errors import Invalid
 from agentctl.gateway.tool import OpenCodeTool, http, serving
+from agentctl.gateway.tool.config import Features, ToolConfig
 from agentctl.gateway.tool.guard import TOKEN_NAME, token_of
 from agentctl.gateway.tool.run import serve_http
 from tests.gateway.tool.conftest import PATIENCE_S, Served, completes, ok, session, until
@@ -48,7 +49,9 @@ class Site:
 
 
 @asynccontextmanager
-async def site(served: Served, tmp_path: Path, *hosts: str) -> AsyncGenerator[Site]:
+async def site(
+    served: Served, tmp_path: Path, *hosts: str, config: ToolConfig | None = None
+) -> AsyncGenerator[Site]:
     """The tool at a free port, in this process."""
     listening = await anyio.to_thread.run_sync(serving.listen, "127.0.0.1:0")
     told: list[tuple[str, Path]] = []
@@ -62,7 +65,7 @@ async def site(served: Served, tmp_path: Path, *hosts: str) -> AsyncGenerator[Si
         await serve_http(tool, listening, data_dir=tmp_path, hosts=hosts, ready=ready)
 
     with listening:
-        async with served.tool() as tool, anyio.create_task_group() as group:
+        async with served.tool(config) as tool, anyio.create_task_group() as group:
             group.start_soon(run, tool)
             with anyio.fail_after(PATIENCE_S):
                 await up.wait()
@@ -218,6 +221,16 @@ async def test_a_websocket_for_no_session_or_no_cursor_is_refused(
             response = caught.value.response
             assert response.status_code == status
             assert json.loads(response.body or b"{}")["error"]["code"] == code
+
+
+@pytest.mark.proves("TL6")
+async def test_without_streaming_no_websocket_is_opened(served: Served, tmp_path: Path) -> None:
+    config = ToolConfig(features=Features(streaming=False))
+    async with site(served, tmp_path, config=config) as at:
+        with pytest.raises(InvalidStatus) as caught:
+            async with connect(at.sockets, additional_headers=at.bearer):
+                pass
+        assert caught.value.response.status_code == 403
 
 
 @pytest.mark.proves("TL5")
