@@ -245,7 +245,11 @@ class Catalog:
     async def watch(self) -> None:
         """Notice edits of the files by anyone, within a second, until cancelled."""
         async for _ in self._ticks():
-            self._news.publish(await to_thread.run_sync(self.reload))
+            await self.refresh()
+
+    async def refresh(self) -> None:
+        """Reads what changed on disk now, for a caller that does not wait until it is noticed."""
+        self._news.publish(await to_thread.run_sync(self.reload))
 
     async def _ticks(self) -> AsyncIterator[None]:
         while True:

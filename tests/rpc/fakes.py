@@ -198,6 +198,7 @@ class FakeCatalog:
     problems: Sequence[FakeProblem] = ()
     validated: list[str] = field(default_factory=list[str])
     news: list[FakeChanges] = field(default_factory=list[FakeChanges])
+    refreshed: int = 0
 
     def entries(self) -> Sequence[Entry]:
         return tuple(self.known.values())
@@ -213,6 +214,9 @@ class FakeCatalog:
     def validate(self, text: str, file: str = "agents.json") -> Sequence[FakeProblem]:
         self.validated.append(text)
         return [FakeProblem()] if "bad" in text else []
+
+    async def refresh(self) -> None:
+        self.refreshed += 1
 
     def subscribe(self) -> Any:
         self.news.append(FakeChanges())

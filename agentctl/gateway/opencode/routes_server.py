@@ -85,7 +85,7 @@ async def change_config(call: Call) -> Json:
 
 
 async def _reload(call: Call) -> None:
-    """The daemon reads its registry by itself when a file changes; what is wrong with one is told.
+    """Has the daemon read its registry files now; what is wrong with one is told.
 
     Raises:
         HttpError: a file cannot be taken; what it said before stays in force.

@@ -64,6 +64,7 @@ class RegistryService:
         if request.HasField("document_json"):
             problems = self._catalog.validate(_document(request.document_json))
         else:
+            await self._catalog.refresh()
             problems = self._catalog.problems
         return v1.ValidateResponse(
             valid=not problems, problems=[problem_message(each) for each in problems]
