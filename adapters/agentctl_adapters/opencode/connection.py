@@ -121,7 +121,7 @@ class OpenCodeConnection(HistoryCalls, ToolCalls):
     async def fork_session(self, native: NativeSessionId, spec: SessionSpec) -> NativeSessionId:
         """The copy works where `spec` says, which may be another directory than that of `native`."""
         session = self._host.session(native)
-        directory = await self._directory(spec)
+        directory = session.directory if self._host.remote else await self._directory(spec)
         if directory != session.directory:
             await self._prepare(directory, spec)
         with self._host.roster.expected():
@@ -135,11 +135,27 @@ class OpenCodeConnection(HistoryCalls, ToolCalls):
                 raise error
             told = as_object(answer.body)
             fork = self._identity(told)
-            where = as_text(told.get("directory")) or directory
-            if where != directory and not self._host.remote:
-                raise Unsupported(f"this server forks a session in its own directory only: {where}")
-            await self._opened(fork, where, session.chosen)
+            if (as_text(told.get("directory")) or directory) != directory:
+                await self._move(fork, directory)
+            await self._opened(fork, directory, session.chosen)
         return fork
+
+    async def _move(self, native: NativeSessionId, directory: str) -> None:
+        """The server forks a session where it is; its copy then goes where it is to work.
+
+        Raises:
+            Unsupported: the server cannot; the copy is removed again.
+        """
+        body = {"sessionID": native, "destination": {"directory": directory}, "moveChanges": False}
+        answer = await self._host.api.call(
+            "POST", "/experimental/control-plane/move-session", body=body
+        )
+        if not answer.ok:
+            await self._host.api.call("DELETE", f"/session/{native}", quiet=True)
+            raise Unsupported(
+                f"this server cannot fork a session into {directory}: its copy works where the "
+                "session does. Start a new session there."
+            )
 
     async def close_session(self, native: NativeSessionId) -> None:
         """Tells it to stop and forgets it; the server and its other sessions go on."""

@@ -96,6 +96,12 @@ class App:
                 where = request.query.get("directory")
                 rows = [s for s in self.store.sessions.values() if where in (None, s.directory)]
                 return 200, [session.info for session in rows]
+            case "POST", ["experimental", "control-plane", "move-session"] if (
+                "old" not in self._faults and body["sessionID"] in self.store.sessions
+            ):
+                moved = self.store.sessions[body["sessionID"]]
+                moved.info["directory"] = body["destination"]["directory"]
+                return 200, True
             case _, ["permission" | "question", *_]:
                 return self._asks(request.method, path, body)
             case _:
