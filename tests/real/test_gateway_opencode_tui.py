@@ -21,6 +21,7 @@ from tests.real.screen import LOOK_S, Screen, screen, squeezed
 
 pytestmark = [pytest.mark.anyio, pytest.mark.real]
 
+PASSWORD = "correct horse"
 CLIENT = Recipe("tui", "opencode", "opencode", (), dict(opencode.OPENCODE.env))
 INTERRUPTS = ("escinterrupt", "escagaintointerrupt")
 # Between two presses of a key; the client takes two that come at once for one.
@@ -169,20 +170,21 @@ COMMANDS = {"gemini": {}, "claude": {}, "codex": {"protocol_config": {"default_m
 @pytest.mark.proves("GO8")
 @pytest.mark.parametrize("agent", COMMANDS)
 async def test_the_client_works_with_each_real_agent(tmp_path: Path, agent: str) -> None:
-    """Prompt, streamed answer, leave for a command, a question where the agent has one, abort."""
+    """With a password: prompt, answer, leave for a command, a question where there is one, abort."""
     real = AGENTS[agent]
     async with real.serving(tmp_path / "agent", **COMMANDS[agent]) as served:
         workspace = served.home.workspace
         script = real.script(served.home)
         home = await anyio.to_thread.run_sync(make_home, tmp_path / "client")
-        options = Options(port=0, directory=workspace)
+        options = Options(port=0, directory=workspace, password=PASSWORD)
         async with serving(served.client, options) as url:
-            async with httpx.AsyncClient() as http:
+            async with httpx.AsyncClient(auth=("opencode", PASSWORD)) as http:
                 told = await http.patch(f"{url}/config", json={"model": f"{agent}/default"})
                 assert told.status_code == 200, told.text
             seen = Home(home.root)
             command = [str(opencode.binary()), "attach", url, "--dir", str(workspace)]
-            async with screen(command, agent_env(seen, "", CLIENT), workspace) as shown:
+            env = agent_env(seen, "", CLIENT) | {"OPENCODE_SERVER_PASSWORD": PASSWORD}
+            async with screen(command, env, workspace) as shown:
                 await shown.until("Ask anything")
                 await clean(shown)
                 await shown.enter('SAYTEXT ["hello", " from the model"]')
