@@ -55,6 +55,7 @@ R = TypeVar(
 )
 
 _BYTES = "$bytes"
+_MARK = _BYTES.encode()
 
 OUTPUT_KEPT = 8192
 """Characters of a running command's output that survive a restart."""
@@ -89,7 +90,9 @@ def _revive(value: Any) -> Any:
 
 def load(kind: type[R], doc: Doc) -> R:
     """The record in a document that `doc_of` made, by this version or an older one."""
-    return cast(R, _adapter(kind).validate_python(_revive(orjson.loads(doc.body or b"{}"))))
+    body = doc.body or b"{}"
+    told = orjson.loads(body)
+    return cast(R, _adapter(kind).validate_python(_revive(told) if _MARK in body else told))
 
 
 def load_tally(doc: Doc) -> TallyRecord:

@@ -268,10 +268,8 @@ async def test_the_other_calls_ask_what_they_say() -> None:
     calls = {name: (arguments, named) for name, arguments, named in rooms.manager.calls}
     assert calls["fork_session"] == (("ses_1",), {"name": "copy"})
     assert calls["resolve_session"][0] == (SessionFilter(key="k"),)
-    assert calls["close_session"] == (
-        ("ses_1",),
-        {"reason": "done", "force": True, "save_state": True},
-    )
+    close = {"reason": "done", "force": True, "save_state": True}
+    assert calls["close_session"] == (("ses_1",), close)
     assert calls["delete_session"] == (("ses_1",), {"native": True})
     assert calls["list_native"][0] == ("demo", "/w")
     assert (native.sessions[0].native_session_id, native.sessions[0].cwd) == ("n1", "/w")
