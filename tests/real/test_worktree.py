@@ -37,7 +37,7 @@ def there(session: v1.Session, name: str) -> bool:
 
 async def test_each_session_works_in_its_own_and_its_commit_is_told(served: Served) -> None:
     first, second = await in_worktree(served), await in_worktree(served)
-    # Codex lets nobody write to .git, here as in any repository.
+    # The git directory of a worktree lies outside of it, where the sandbox of Codex ends.
     commits = served.entry != "codex"
     made = f"touch first && {COMMIT}" if commits else "touch first"
     one = await served.ask(first, f"TOOL {made} || SAYTEXT done")
