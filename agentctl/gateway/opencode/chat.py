@@ -192,7 +192,9 @@ class Chat:
         await self._pump.ended(run_id)
         _, conversation = await self.conversation(shown)
         turn = conversation.turns.get(run_id)
-        if turn is not None and turn.answered is None:
+        if turn is None:
+            raise no_message()
+        if turn.answered is None:
             run = await self._client.runs.get(run_id)
             turn = conversation.turns.get(run.folded_into)
         if turn is None or turn.answered is None:

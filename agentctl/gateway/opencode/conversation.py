@@ -91,6 +91,9 @@ class Conversation:
         if seq and seq <= self.seq:
             return []
         self.seq = max(self.seq, seq)
+        return self._apply(event)
+
+    def _apply(self, event: Json) -> list[Said]:
         data: Json = event["data"]
         match event["type"]:
             case "session_status":
@@ -118,8 +121,8 @@ class Conversation:
                 return self._of_turn(event)
 
     def recall(self, event: Json) -> None:
-        """An event of a turn from before this was made; nobody is told."""
-        self._of_turn(event)
+        """An event from before this was made; nobody is told."""
+        self._apply(event)
 
     def flush(self) -> list[Said]:
         out = [said for turn in self._touched.values() for said in turn.flush()]

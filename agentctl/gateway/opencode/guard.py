@@ -109,7 +109,10 @@ class Guard:
         if self._access.password and not self._known(scope, headers):
             challenge = (b"www-authenticate", REALM.encode())
             return await _answer(send, 401, {"error": "Unauthorized"}, [*cross, challenge])
-        body = await self._body(scope, receive) if scope["method"] in BODIES else b""
+        try:
+            body = await self._body(receive) if scope["method"] in BODIES else b""
+        except ConnectionError:
+            return None
         if body is None:
             words = f"The body is larger than {self._max_body >> 20} MB: send less."
             return await _answer(send, 413, {"error": words}, [*cross, (b"connection", b"close")])
@@ -125,14 +128,18 @@ class Guard:
         query = parse_qs(scope["query_string"].decode("latin-1"))
         return self._access.knows(headers.get(b"authorization"), query.get("auth_token", ()))
 
-    async def _body(self, scope: Scope, receive: Receive) -> bytes | None:
-        """The whole body; None when it is too large, of which nothing is kept."""
+    async def _body(self, receive: Receive) -> bytes | None:
+        """The whole body; None when it is too large, of which nothing is kept.
+
+        Raises:
+            ConnectionError: the client left before its end.
+        """
         pieces: list[bytes] = []
         size = 0
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
-                return b"".join(pieces)
+                raise ConnectionError
             piece: bytes = message.get("body", b"")
             size += len(piece)
             if size <= self._max_body:

@@ -65,8 +65,12 @@ class Pump:
         for session in await self._roster.load():
             if max(session.last_active_at, session.updated_at) < since:
                 break
-            await self.whole(session)
-            self._touched[session.session_id] = _now()
+            own = session.session_id
+            conversation = self._conversations[own] = await self._new(session)
+            for run in (await self._client.runs.list(session_id=own, page_size=1)).runs:
+                self._learn_run(conversation, run)
+                await self._catch_up(conversation, run.run_id, self._seq + 1)
+            self._touched[own] = _now()
 
     async def run(self) -> None:
         """Reads until it is cancelled."""

@@ -170,6 +170,17 @@ def test_half_a_request_holds_nothing_up(server: Live) -> None:
 
 
 @pytest.mark.proves("GO2")
+def test_half_a_body_is_never_taken_for_a_whole_one(server: Live) -> None:
+    own = server.session(title="Stays")
+    parts = urlsplit(server.url)
+    head = f"PATCH /session/{own} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n"
+    with socket.create_connection((parts.hostname, parts.port)) as raw:
+        raw.sendall(head.encode() + b'{"title": "Half"}')
+    server.say(own, "say x")
+    assert server.get(f"/session/{own}")["title"] == "Stays"
+
+
+@pytest.mark.proves("GO2")
 def test_many_clients_at_once_are_all_answered(server: Live, session: str) -> None:
     answers: list[int] = []
 
