@@ -1,15 +1,19 @@
 """The output of a run is what the assistant said in it, and nothing else."""
 
+from dataclasses import replace
+
 import pytest
 
 from agentctl import v1
 from agentctl.core.events import Event, Message, MessageChunk, ToolCall
 from agentctl.core.limits import EVENT_BYTES, TEXT_BYTES
 from agentctl.core.parts import ContentBlock
-from agentctl.core.words import ContentType, Role
+from agentctl.core.words import ContentType, Role, RunState
 from agentctl.rpc.conversation import Conversation
 from agentctl.rpc.convert import to_message
 from agentctl.rpc.output import answer
+from tests.rpc.fakes import RUN, house
+from tests.rpc.kept import serving
 
 
 def said(*events: Event) -> v1.RunOutput:
@@ -74,3 +78,26 @@ def test_a_last_message_that_is_too_long_alone_shows_its_end(letter: str) -> Non
     assert output.text == texts(output)[0] and set(output.text) == {letter}
     assert TEXT_BYTES - 3 < len(output.text.encode()) <= TEXT_BYTES
     assert output.messages[0].ByteSize() <= EVENT_BYTES
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("F4")
+async def test_get_and_wait_have_the_output_of_a_run_that_ended() -> None:
+    spoken = [Event(MessageChunk("a", text="hello"), "run_1", session_id="ses_1")]
+    ended = replace(RUN, state=RunState.COMPLETED, ended_at=9, session_key="mine")
+    async with house() as rooms:
+        rooms.hub.stream = serving(spoken)
+        running = await rooms.client.runs.get("run_1")
+        accepted = await rooms.client.runs.wait("run_1", timeout_ms=5)
+        assert not rooms.hub.queries
+        rooms.manager.answers |= {"get_run": ended, "wait_run": (ended, True)}
+        got = await rooms.client.runs.get("run_1")
+        waited = await rooms.client.runs.wait("run_1")
+        rooms.manager.answers["get_run"] = replace(ended, id="run_2", folded_into="run_1")
+        folded = await rooms.client.runs.get("run_2")
+        listed = await rooms.client.runs.list()
+    assert not running.HasField("output") and not accepted.run.HasField("output")
+    assert got.output.text == waited.run.output.text == folded.output.text == "hello"
+    assert got.session_key == "mine"
+    assert [query.runs for query in rooms.hub.queries] == [frozenset({"run_1"})] * 3
+    assert not listed.runs[0].HasField("output")
