@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import psutil
 import pytest
 
 from tests import blocking
@@ -23,3 +24,16 @@ def no_blocking_calls() -> Iterator[None]:
     blocking.findings.clear()
     yield
     assert not blocking.findings, "\n".join(blocking.findings)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_daemon_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Fails the run when a daemon that a test started outlives all of them."""
+    yield
+    root = str(tmp_path_factory.getbasetemp())
+    left: list[str] = []
+    for process in psutil.process_iter(["cmdline"]):
+        line = " ".join(process.info["cmdline"] or [])
+        if "agentctl serve" in line and root in line:
+            left.append(line)
+    assert not left, "\n".join(left)

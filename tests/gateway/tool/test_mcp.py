@@ -67,7 +67,7 @@ async def client(
     """A connected client."""
     if way == "stdio":
         env = {**served.env, "AGENTCTL_ADDRESS": served.address}
-        argv = ["-m", "agentctl", "mcp", "--data-dir", str(tmp_path)]
+        argv = ["-m", "agentctl", "mcp"]
         target = StdioServerParameters(command=sys.executable, args=argv, env=env)
         async with Client(target, mode=era, **how) as made:
             yield made
