@@ -25,6 +25,9 @@ logger = logging.getLogger(__name__)
 
 JSON = "application/json"
 
+# More than any count or time has; Python refuses to read thousands of them.
+MAX_DIGITS = 30
+
 
 @dataclass(frozen=True, slots=True)
 class Rooms:
@@ -64,8 +67,8 @@ class Call:
         told = self.query(name)
         if not told:
             return None
-        if not told.isdecimal():
-            raise errors.plain(400, f"{name} must be a number")
+        if not (told.isdecimal() and len(told) <= MAX_DIGITS):
+            raise errors.plain(400, f"{name} must be a number of at most {MAX_DIGITS} digits")
         return int(told)
 
     @property

@@ -64,15 +64,24 @@ class Access:
     def allows_origin(self, origin: str) -> bool:
         if "*" in self.origins or origin in self.origins:
             return True
-        parts = urlsplit(origin)
-        return parts.scheme in ("http", "https") and is_loopback(parts.hostname or "")
+        scheme, name = _place(origin)
+        return scheme in ("http", "https") and is_loopback(name)
 
     def allows_host(self, host: str) -> bool:
         """With a password any name will do: a page that lies about its name does not have it."""
         if self.password:
             return True
-        name = urlsplit(f"//{host}").hostname or ""
+        _, name = _place(f"//{host}")
         return is_loopback(name) or name in self.hosts
+
+
+def _place(url: str) -> tuple[str, str]:
+    """(scheme, host) of a URL; empty where it has none that can be read."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme, parts.hostname or ""
+    except ValueError:
+        return "", ""
 
 
 def _decoded(token: str) -> bytes:

@@ -110,7 +110,10 @@ def _file(part: Json) -> v1.ContentBlock:
     name = str(part.get("filename") or "") or None
     if url.startswith("data:"):
         return _embedded(url, mime, name)
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise plain(400, "the url of a file part cannot be read") from None
     kind = v1.ContentType.CONTENT_TYPE_RESOURCE_LINK
     path = unquote(parts.path) if parts.scheme == "file" else ""
     shown = name or path.rpartition("/")[2] or url

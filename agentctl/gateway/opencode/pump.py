@@ -7,6 +7,7 @@ reads back and what it is told live come from the same conversation, at the same
 import logging
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import aclosing
 
 import anyio
 
@@ -76,9 +77,11 @@ class Pump:
         """Reads until it is cancelled."""
         while True:
             try:
-                async for batch in self._client.batches(self._cursor, patience_s=float("inf")):
-                    await self._take(batch)
-                    self._cursor = batch.cursor or self._cursor
+                stream = self._client.subscribe(self._cursor, patience_s=float("inf")).batches()
+                async with aclosing(stream) as batches:
+                    async for batch in batches:
+                        await self._take(batch)
+                        self._cursor = batch.cursor or self._cursor
             except AgentctlError as error:
                 logger.warning("the daemon's stream ended (%s); trying again", error)
             await anyio.sleep(AGAIN_S)
@@ -163,10 +166,12 @@ class Pump:
 
     async def _catch_up(self, conversation: Conversation, run_id: str, before: int) -> None:
         """Reads what a run had said before this gateway began to listen."""
-        async for batch in self._client.batches(runs=[run_id], follow=False):
-            for event in batch.events:
-                if event.seq < before:
-                    conversation.recall(to_dict(event))
+        stream = self._client.subscribe(runs=[run_id], follow=False).batches()
+        async with aclosing(stream) as batches:
+            async for batch in batches:
+                for event in batch.events:
+                    if event.seq < before:
+                        conversation.recall(to_dict(event))
         conversation.flush()
 
     async def _tell(
@@ -234,13 +239,15 @@ class Pump:
 
     async def _read(self, conversation: Conversation, own: str, after: str) -> str:
         """Feeds what the journal has of a session, up to where clients were told; the cursor there."""
-        async for batch in self._client.batches(after, sessions=[own], follow=False):
-            for event in batch.events:
-                if event.seq > self._seq:
-                    return after
-                if event.session_id == own:
-                    conversation.feed(to_dict(event))
-            after = batch.cursor or after
+        stream = self._client.subscribe(after, sessions=[own], follow=False).batches()
+        async with aclosing(stream) as batches:
+            async for batch in batches:
+                for event in batch.events:
+                    if event.seq > self._seq:
+                        return after
+                    if event.session_id == own:
+                        conversation.feed(to_dict(event))
+                after = batch.cursor or after
         return after
 
     async def _copied(self, session: v1.Session, facts: Facts) -> list[Json]:
