@@ -54,6 +54,7 @@ class Done:
 
 
 Work = Callable[[], Awaitable[Done]]
+_FAILED = "agentctl failed to serve this: see its log"
 
 
 class Gateway:
@@ -101,6 +102,9 @@ class Gateway:
                 work = self._work(own, method, message.get("params"))
             except Refusal as error:
                 self._refuse(own, error)
+            except Exception:  # the edge: what no check foresaw ends one request, not all
+                logger.exception("a request of the client could not be read")
+                self._refuse(own, Refusal(INTERNAL_ERROR, _FAILED))
             else:
                 self._host.group.start_soon(self._answer, own, work)
         else:
@@ -185,7 +189,7 @@ class Gateway:
             self._host.gone.set()
         except Exception:
             logger.exception("a request of the client could not be served")
-            self._refuse(own, Refusal(INTERNAL_ERROR, "agentctl failed to serve this: see its log"))
+            self._refuse(own, Refusal(INTERNAL_ERROR, _FAILED))
         finally:
             self._running.pop(key, None)
 

@@ -1,7 +1,6 @@
 """Owns the reading of what an ACP client sends: params and prompts, checked. Pure."""
 
 from base64 import b64decode
-from binascii import Error as NotBase64
 from pathlib import PurePath
 from typing import Any, cast
 from urllib.parse import unquote, urlsplit
@@ -153,13 +152,17 @@ def _name(block: v1.ContentBlock, given: Json) -> None:
         return
     block.uri = uri
     if uri.startswith("file:"):
-        block.name = PurePath(unquote(urlsplit(uri).path)).name or uri
+        try:
+            path = urlsplit(uri).path
+        except ValueError:
+            raise bad(f"the uri {uri!r:.200} cannot be read.", "prompt") from None
+        block.name = PurePath(unquote(path)).name or uri
 
 
 def _bytes(value: object, what: str) -> bytes:
     if isinstance(value, str):
         try:
             return b64decode(value, validate=True)
-        except NotBase64:
+        except ValueError:
             pass
     raise bad(f"the data of the {what} is no base64.", "prompt")

@@ -59,6 +59,14 @@ def test_an_unknown_method_is_not_found(demo: Client) -> None:
             "session/prompt",
             {"sessionId": "SELF", "prompt": [{"type": "image", "data": "?", "mimeType": "a/b"}]},
         ),
+        (
+            "session/prompt",
+            {"sessionId": "SELF", "prompt": [{"type": "audio", "data": "é", "mimeType": "a/b"}]},
+        ),
+        (
+            "session/prompt",
+            {"sessionId": "SELF", "prompt": [{"type": "resource_link", "uri": "file://["}]},
+        ),
         ("session/set_mode", {"sessionId": "SELF"}),
         ("session/set_mode", {"sessionId": "SELF", "modeId": "flying"}),
         ("session/set_model", {"sessionId": "SELF", "modelId": "no-such"}),

@@ -80,6 +80,7 @@ ORIGINS = [
     ("http://127.0.0.1.evil.example", False),
     ("null", False),
     ("file://", False),
+    ("http://[::1", False),
 ]
 
 
@@ -136,6 +137,7 @@ HOSTS = [
     ("box.lan:4096", True),
     ("rebound.evil.example:4096", False),
     ("127.0.0.1.evil.example", False),
+    ("[::1", False),
     ("", False),
 ]
 

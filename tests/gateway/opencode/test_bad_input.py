@@ -30,6 +30,7 @@ BAD_PROMPTS: list[tuple[Json, str]] = [
     ({"parts": [{"type": "subtask", "prompt": "x"}]}, "subtask are not supported"),
     ({"parts": [{"type": "file"}]}, "needs a url"),
     ({"parts": [{"type": "file", "url": "data:image/png;base64,@@@"}]}, "cannot be read"),
+    ({"parts": [{"type": "file", "url": "http://["}]}, "cannot be read"),
     ({"parts": [{"type": "agent", "name": "x"}]}, "No message content"),
     ({"parts": 7}, "parts must be a list"),
     ({"prompt": "x", "agent": 7}, "agent must be a string"),
@@ -111,6 +112,14 @@ def test_a_session_that_is_none_is_not_found(server: Live, session: str, own: st
 def test_a_directory_that_is_none_is_refused(server: Live, path: str, directory: str) -> None:
     answer = server.call("GET", path, params={"directory": directory})
     assert answer.status_code == 400 and "directory" in answer.json()["error"]
+
+
+@pytest.mark.proves("GO2")
+@pytest.mark.parametrize("limit", ["-1", "1.5", "x", "9" * 5000])
+def test_a_limit_that_is_no_number_is_refused(server: Live, session: str, limit: str) -> None:
+    for path in ("/session", f"/session/{session}/message", "/experimental/session"):
+        answer = server.call("GET", path, params={"limit": limit})
+        assert answer.status_code == 400 and "limit must be a number" in answer.json()["error"]
 
 
 @pytest.mark.proves("GO2")
