@@ -4,7 +4,7 @@ It refuses to know any service: a call is a path, a request and the class of its
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -94,7 +94,7 @@ class Connection:
             await _raise_our_own_cancellation()
             raise
 
-    async def stream(self, method: str, request: Message, answer: type[T]) -> AsyncIterator[T]:
+    async def stream(self, method: str, request: Message, answer: type[T]) -> AsyncGenerator[T]:
         """Makes a call that has many answers; closing the iterator ends it."""
         call = self._channel.unary_stream(f"/{PACKAGE}.{method}", _serialize, _parser(answer))(
             request, metadata=self._metadata

@@ -4,6 +4,7 @@ neither loses nor doubles an event. It refuses to know what the events say.
 
 import time
 from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 
 import anyio
 
@@ -61,13 +62,13 @@ class Subscription:
         while True:
             try:
                 await self._pin_now()
-                async for batch in self._connection.stream(
-                    "Events/Subscribe", self._request, v1.EventBatch
-                ):
-                    self.reached, failing_since, pause = True, None, FIRST_PAUSE_S
-                    if batch.cursor:
-                        self._request.after = batch.cursor
-                    yield batch
+                stream = self._connection.stream("Events/Subscribe", self._request, v1.EventBatch)
+                async with aclosing(stream) as batches:
+                    async for batch in batches:
+                        self.reached, failing_since, pause = True, None, FIRST_PAUSE_S
+                        if batch.cursor:
+                            self._request.after = batch.cursor
+                        yield batch
                 return
             except AgentctlError as error:
                 now = self._clock()

@@ -5,6 +5,7 @@ nothing. It refuses to know how events reach their reader.
 """
 
 import time
+from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Self
 
@@ -114,7 +115,10 @@ class Feed:
         while True:
             await changed.wait()
             changed = self._instances.changed
-            await self._look(group)
+            try:
+                await self._look(group)
+            except AgentctlError as error:
+                await self._trouble(away(error), recoverable=retryable(error))
 
     async def _look(self, group: anyio.abc.TaskGroup) -> None:
         clients = {id(each.client): each.client for each in self._instances.up}
@@ -196,13 +200,14 @@ class Feed:
 
     async def _follow(self, reader: Subscription, track: Track) -> None:
         """Reads until the stream breaks; the reader knows where to go on."""
-        async for batch in reader.batches():
-            if batch.HasField("gap"):
-                await self._gap(to_dict(batch.gap))
-            for event in batch.events:
-                for row, place in track.feed(to_dict(event)):
-                    if self._permissions or row["type"] != "agent.permission_request":
-                        await self._send.send((row, place))
+        async with aclosing(reader.batches()) as batches:
+            async for batch in batches:
+                if batch.HasField("gap"):
+                    await self._gap(to_dict(batch.gap))
+                for event in batch.events:
+                    for row, place in track.feed(to_dict(event)):
+                        if self._permissions or row["type"] != "agent.permission_request":
+                            await self._send.send((row, place))
 
     async def _gap(self, gap: Json) -> None:
         """Events are gone; a reader with cursors is told as the command line tells it."""

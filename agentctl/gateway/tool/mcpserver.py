@@ -24,6 +24,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.applications import Starlette
 
+from agentctl.core.errors import AgentctlError
 from agentctl.gateway.tool.actions import schema
 from agentctl.gateway.tool.errors import ToolError
 from agentctl.gateway.tool.http import MAX_BODY
@@ -159,7 +160,7 @@ async def _while_waiting(tool: OpenCodeTool, tell: Tell, session_id: str, argume
                     await tell(event)
                     if event["type"] == "agent.complete":
                         over.set()
-        except ToolError:
+        except (ToolError, AgentctlError):
             # The call itself says what is wrong; nobody listens to events then.
             over.set()
             task_status.started()
@@ -192,7 +193,7 @@ async def _stay(tool: OpenCodeTool, ctx: Context, session_id: str) -> bool:
                     task_status.started(True)
                     async for event in feed:
                         await tell(event)
-            except ToolError:
+            except (ToolError, AgentctlError):
                 task_status.started(False)
             except _GONE:
                 pass

@@ -111,6 +111,25 @@ def serving(settings: str = "", *options: str, token: str = "") -> Generator[Ser
             served.stop()
 
 
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        here = item.path.parent == Path(__file__).parent
+        if here and isinstance(item, pytest.Function) and item.get_closest_marker("anyio"):
+            item.fixturenames.insert(0, "one_loop")
+
+
+@pytest.fixture(scope="session")
+async def one_loop() -> AsyncGenerator[None]:
+    """Keeps the event loop from test to test: gRPC reports the end of a call that was left to the
+    loop in which it was made, a moment later, and fails whoever comes next when that one is closed."""
+    yield
+
+
 SETTINGS = 'default_agent = "demo"\nworkspace_root = "{root}/work"\n'
 
 
