@@ -218,7 +218,6 @@ async def running(
             )
             git = Git()
             snapshots = Snapshots(data_dir, git)
-            await snapshots.clean()
             adapters = Adapters(given)
             entries = RegistryEntries(catalog, adapters, data_dir, dict(os.environ))
             deps = ManagerDeps(
@@ -243,6 +242,7 @@ async def running(
             )
             async with Manager(deps) as manager, anyio.create_task_group() as group:
                 group.start_soon(catalog.watch)
+                group.start_soon(snapshots.clean)
                 addresses = settings.listen or [default_address(data_dir)]
                 facts = DaemonFacts(settings=settings, version=version("agentctl"))
                 server = Server(

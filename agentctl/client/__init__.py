@@ -31,8 +31,18 @@ if TYPE_CHECKING:
     from agentctl.client.asking import Approval, Question
     from agentctl.client.environment import Environment, Task
     from agentctl.client.event import Event
-    from agentctl.client.params import Image, Resource, RunParams
-    from agentctl.client.results import ArtifactSummary, Message, RunResult
+    from agentctl.client.params import Image, Prompt, Resource, RunParams
+    from agentctl.client.results import (
+        AgentInfo,
+        ArtifactSummary,
+        EnvironmentInfo,
+        Message,
+        Output,
+        RunFailure,
+        RunResult,
+        SessionInfo,
+        Usage,
+    )
     from agentctl.client.run import Run
     from agentctl.client.session import Session
     from agentctl.client.toolspace import Tool, ToolSpace
@@ -40,22 +50,29 @@ if TYPE_CHECKING:
 # Loaded when they are first named: the command line starts faster without them.
 _LATER = {
     "Agent": "agent",
+    "AgentInfo": "results",
     "Approval": "asking",
     "Artifact": "artifact",
     "ArtifactSummary": "results",
     "Environment": "environment",
+    "EnvironmentInfo": "results",
     "Event": "event",
     "Image": "params",
     "Message": "results",
+    "Output": "results",
+    "Prompt": "params",
     "Question": "asking",
     "Resource": "params",
     "Run": "run",
+    "RunFailure": "results",
     "RunParams": "params",
     "RunResult": "results",
     "Session": "session",
+    "SessionInfo": "results",
     "Task": "environment",
     "Tool": "toolspace",
     "ToolSpace": "toolspace",
+    "Usage": "results",
 }
 
 
@@ -69,6 +86,7 @@ __all__ = [
     "Agent",
     "AgentCtl",
     "AgentFailed",
+    "AgentInfo",
     "AgentctlError",
     "Approval",
     "Artifact",
@@ -77,23 +95,29 @@ __all__ = [
     "Conflict",
     "DaemonFailed",
     "Environment",
+    "EnvironmentInfo",
     "Event",
     "Exhausted",
     "Image",
     "Invalid",
     "Message",
     "NotFound",
+    "Output",
+    "Prompt",
     "Question",
     "Refused",
     "Resource",
     "Run",
+    "RunFailure",
     "RunParams",
     "RunResult",
     "Session",
+    "SessionInfo",
     "Task",
     "TimedOut",
     "Tool",
     "ToolSpace",
     "Unreachable",
     "Unsupported",
+    "Usage",
 ]

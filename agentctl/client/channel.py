@@ -74,15 +74,22 @@ class Connection:
     def __init__(self, address: str, token: str | None = None) -> None:
         self.address = address
         self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
+        self._closed = False
         self._channel = grpc.aio.insecure_channel(parse_address(address), options=OPTIONS)
 
     async def close(self) -> None:
+        self._closed = True
         await self._channel.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("this client is closed: connect another one.")
 
     async def unary(
         self, method: str, request: Message, answer: type[T], *, timeout_s: float | None = None
     ) -> T:
         """Makes a call that has one answer. `method` is `Service/Method`."""
+        self._check_open()
         call = self._channel.unary_unary(f"/{PACKAGE}.{method}", _serialize, _parser(answer))(
             request, timeout=timeout_s, metadata=self._metadata
         )
@@ -96,6 +103,7 @@ class Connection:
 
     async def stream(self, method: str, request: Message, answer: type[T]) -> AsyncGenerator[T]:
         """Makes a call that has many answers; closing the iterator ends it."""
+        self._check_open()
         call = self._channel.unary_stream(f"/{PACKAGE}.{method}", _serialize, _parser(answer))(
             request, metadata=self._metadata
         )

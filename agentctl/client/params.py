@@ -92,6 +92,8 @@ def prompt_input(prompt: Prompt) -> str | v1.RunInput:
     """A prompt as the API takes it."""
     if isinstance(prompt, str | v1.RunInput):
         return prompt
+    if isinstance(prompt, bytes):
+        raise TypeError("a prompt is a text, or a list of parts: decode these bytes.")
     return v1.RunInput(blocks=[_block(part) for part in prompt])
 
 
@@ -113,3 +115,6 @@ def _block(part: Part) -> v1.ContentBlock:
             )
         case Path():
             return v1.ContentBlock(type=kinds.CONTENT_TYPE_FILE, path=str(part.absolute()))
+        case _:
+            kind = type(part).__name__
+            raise TypeError(f"a part of a prompt is a str, Image, Resource or Path, not {kind}.")

@@ -82,6 +82,9 @@ class ToolSpace:
     def __len__(self) -> int:
         return len(self._tools)
 
+    def __repr__(self) -> str:
+        return f"ToolSpace({[tool.name for tool in self._tools]!r})"
+
 
 async def tool_space(client: "AgentCtl", session_id: str) -> ToolSpace:
     """Asks for the tools of a session."""

@@ -42,6 +42,9 @@ class RunCalls(Base):
     @lasting
     async def create_run(self, request: CreateRun) -> RunCreated:
         """Runs.Create: sends the prompt, or queues, refuses, interrupts or steers when busy."""
+        # A key answers the same whatever became of its session since.
+        if request.idempotency_key and (before := await self._run_before(request)) is not None:
+            return before
         self.refuse_when_full()
         prompt = request.prompt
         if not (prompt.blocks or prompt.command or prompt.review or prompt.compact):

@@ -138,6 +138,8 @@ class Worktrees:
         if branch:
             tip = _tip(job, where, branch)
             own = tip is None
+            if own:
+                _refuse_beside(job, where, branch)
             if tip is not None:
                 if "base" in options and base != tip:
                     raise _wrong(
@@ -259,7 +261,8 @@ class Worktrees:
                 continue
             try:
                 facts = await anyio.to_thread.run_sync(self._remembered, session_id)
-                why = await self._leave(session_id, facts, force=False)
+                removing = await anyio.to_thread.run_sync(self._state, session_id, facts)
+                why = await self._leave(session_id, facts, force=removing == "removed")
             except AgentctlError as error:
                 why = error.message
             top = self._home / session_id
@@ -313,12 +316,13 @@ def _commit(job: Job, where: Repository, name: str, *, given: bool) -> str:
 def _tip(job: Job, where: Repository, branch: str) -> str | None:
     """The commit of a branch; None when there is no such branch, so that it can be made."""
     try:
-        job.run("check-ref-format", f"refs/heads/{branch}", cwd=where.top)
+        told = job.run("check-ref-format", "--branch", branch, cwd=where.top)
     except GitMissing:
         raise
     except GitFailed as error:
         raise _wrong(f'"{branch}" is no name for a branch') from error
-    if branch.startswith("-"):
+    # Git also takes words such as @{-1} here, and tells which branch is meant.
+    if os.fsdecode(told).strip() != branch:
         raise _wrong(f'"{branch}" is no name for a branch')
     args = ("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}")
     told = job.run(*args, cwd=where.top, ok=(0, 1, 128)).decode(errors="replace").strip()
@@ -338,6 +342,19 @@ def _refuse_taken(job: Job, where: Repository, branch: str) -> None:
             )
 
 
+def _refuse_beside(job: Job, where: Repository, branch: str) -> None:
+    """Git has no branch a beside a branch a/b."""
+    first = branch.partition("/")[0]
+    args = ("for-each-ref", "--format=%(refname)", f"refs/heads/{first}")
+    for ref in _lines(job.run(*args, cwd=where.top)):
+        other = ref.removeprefix("refs/heads/")
+        if other.startswith(f"{branch}/") or branch.startswith(f"{other}/"):
+            raise _wrong(
+                f'there is a branch "{other}", beside which git has none called "{branch}": name '
+                "another one"
+            )
+
+
 def _check_out(place: Place, facts: Facts, job: Job) -> None:
     env = without_filters(job, facts.top, own_only=True)
     job.run("reset", "--hard", "--quiet", cwd=facts.top, env=env)
@@ -347,7 +364,9 @@ def _check_out(place: Place, facts: Facts, job: Job) -> None:
 def _work_in(job: Job, facts: Facts) -> str:
     """What would be lost; "" when nothing would."""
     if not _exists(facts.top):
-        return ""
+        # Somebody removed it, and perhaps an agent wrote on in its place.
+        path = Path(facts.top)
+        return "git does not know the files in it" if path.is_dir() and any(path.iterdir()) else ""
     env = without_filters(job, facts.top, own_only=True)
     head = job.run("rev-parse", "HEAD", cwd=facts.top, env=env).decode().strip()
     args = ("status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=dirty")

@@ -301,3 +301,20 @@ async def test_a_run_is_found_again_by_its_id(
     with pytest.raises(NotFound) as caught:
         await client.run("run_none").wait()
     assert caught.value.reason == "RUN_NOT_FOUND"
+
+
+async def test_a_client_that_was_closed_says_so(daemon: FakeDaemon, coder: ScriptedAgent) -> None:
+    coder.on("hello", *HELLO)
+    async with daemon.client() as client:
+        run = await client.agent("coder").run("hello", workspace=daemon.workspace)
+    with pytest.raises(RuntimeError, match="this client is closed"):
+        await run.wait()
+    with pytest.raises(RuntimeError, match="this client is closed"):
+        _ = [event async for event in run.events()]
+
+
+async def test_what_is_no_part_of_a_prompt_is_named(client: AgentCtl) -> None:
+    agent = client.agent("coder")
+    for prompt, says in ((["a", 5], "not int"), (b"text", "decode these bytes")):
+        with pytest.raises(TypeError, match=says):
+            await agent.run(prompt)  # pyright: ignore[reportArgumentType]  what is tested

@@ -202,6 +202,19 @@ async def test_the_same_key_gives_the_same_run_also_after_a_restart(tmp_path: Pa
         assert home.protocol.agents == []
 
 
+async def test_the_same_key_gives_the_same_run_when_its_session_is_closed(tmp_path: Path) -> None:
+    async with house(tmp_path) as home:
+        session = await home.start(close_when_done=True)
+        made = await home.prompt(session, "once", idempotency_key="k")
+        await home.agent.prompted()
+        await home.agent.end()
+        await home.ended(made.run.id)
+        again = await home.prompt(session, "once", idempotency_key="k")
+        assert again.run.id == made.run.id and again.run.state is RunState.COMPLETED
+        with pytest.raises(Conflict):
+            await home.prompt(session, "twice", idempotency_key="k")
+
+
 @pytest.mark.proves("P5")
 async def test_the_same_key_at_the_same_moment_gives_one_run_and_one_session(
     tmp_path: Path,

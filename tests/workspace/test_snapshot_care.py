@@ -1,7 +1,10 @@
 """Snapshots harm no repository, stay within bounds, and take work trees as they are."""
 
 import os
+import shutil
+import threading
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -180,6 +183,33 @@ async def test_private_objects_go_when_nobody_needs_them(
     assert not old & objects()
     await shots.close()
     assert not home.exists()
+
+
+async def test_who_does_not_wait_for_old_objects_to_go_is_not_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = tmp_path / "data" / "snapshots" / "earlier" / "repo" / "objects"
+    for name in ("aa", "bb", "cc"):
+        (old / name).mkdir(parents=True)
+    begun, go_on, done = threading.Event(), threading.Event(), threading.Event()
+    real = shutil.rmtree
+
+    def slow(path: Path, **options: Any) -> None:
+        begun.set()
+        go_on.wait()
+        real(path, **options)
+        done.set()
+
+    monkeypatch.setattr(shutil, "rmtree", slow)
+    shots = snapshots(tmp_path)
+    with anyio.fail_after(TEST_S):
+        async with anyio.create_task_group() as group:
+            group.start_soon(shots.clean)
+            await anyio.to_thread.run_sync(begun.wait)
+            group.cancel_scope.cancel()
+        go_on.set()
+        await anyio.to_thread.run_sync(done.wait)
+    assert len(list(old.iterdir())) == 2
 
 
 async def test_a_colon_in_the_path_is_no_border(tmp_path: Path) -> None:

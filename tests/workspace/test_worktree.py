@@ -102,6 +102,10 @@ async def test_a_branch_is_made_or_taken_and_base_says_where_it_starts(tmp_path:
         ({"branch": "main"}, "is checked out in"),
         ({"branch": "bad..name"}, "is no name for a branch"),
         ({"branch": "-x"}, "is no name for a branch"),
+        ({"branch": "HEAD"}, "is no name for a branch"),
+        ({"branch": "@{-1}"}, "is no name for a branch"),
+        ({"branch": "old/new"}, 'there is a branch "old", beside which git has none'),
+        ({"branch": "deep"}, 'there is a branch "deep/er", beside which git has none'),
         ({"base": "nothing"}, 'no commit "nothing"'),
         ({"base": "--help"}, 'no commit "--help"'),
         ({"keep": "maybe"}, "keep is changed, always, never"),
@@ -113,6 +117,9 @@ async def test_what_cannot_be_is_refused_before_anything_is_made(
 ) -> None:
     repo, trees = with_a_file(tmp_path), worktrees(tmp_path)
     repo.git("branch", "old")
+    repo.git("branch", "deep/er")
+    repo.git("checkout", "-q", "old")
+    repo.git("checkout", "-q", "main")
     repo.write("c.txt")
     repo.commit()
     with pytest.raises(Invalid, match=says) as refused:
@@ -202,6 +209,45 @@ async def test_a_removed_worktree_is_made_anew_and_a_lost_one_is_named(tmp_path:
     left = await trees.leave(SESSION, again, delete=False)
     assert not left.kept
     assert (await trees.make(SESSION, left.place)).made
+
+
+async def test_files_that_stand_where_a_lost_worktree_was_are_never_removed(tmp_path: Path) -> None:
+    repo, trees = with_a_file(tmp_path), worktrees(tmp_path)
+    place = await made(trees, repo)
+    shutil.rmtree(place.workspace)
+    at(place, repo).write("written-later.txt", "work")
+    late = f"{place.workspace}/written-later.txt"
+    left = await trees.leave(SESSION, place, delete=False)
+    assert left.kept and "git does not know the files in it" in left.note
+
+    async def unknown(session_id: str) -> bool:
+        return False
+
+    await worktrees(tmp_path).recover(unknown)
+    assert there(late)
+    assert not (await trees.leave(SESSION, place, delete=True)).kept
+    assert not there(late)
+
+
+async def test_a_removal_that_a_kill_has_left_half_done_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repo, trees = with_a_file(tmp_path), worktrees(tmp_path)
+    place = await made(trees, repo)
+
+    def killed(*_: object) -> None:
+        (Path(place.workspace) / ".git").unlink()
+        raise OSError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_drop", killed)
+        assert (await trees.leave(SESSION, place, delete=False)).kept
+
+    async def unknown(session_id: str) -> bool:
+        return False
+
+    await worktrees(tmp_path).recover(unknown)
+    assert not there(place.workspace)
 
 
 async def test_a_fork_gets_the_files_of_its_origin_and_a_branch_of_its_own(tmp_path: Path) -> None:
