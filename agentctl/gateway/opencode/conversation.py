@@ -300,7 +300,10 @@ def _texts(value: Any) -> list[str]:
 
 
 def copies(messages: Iterable[Json], facts: Facts, before: int) -> list[Json]:
-    """The messages of one session as a fork made at `before` (Unix ms) has them."""
+    """The messages of one session as a fork made at `before` (Unix ms) has them.
+
+    What was under way then has ended in the fork: nobody works on the copy.
+    """
     out: list[Json] = []
     for row in messages:
         info, parts = row["info"], cast("list[Json]", row["parts"])
@@ -308,6 +311,9 @@ def copies(messages: Iterable[Json], facts: Facts, before: int) -> list[Json]:
             continue
         own = ids.copied(info["id"], facts.id)
         copy = {**info, "id": own, "sessionID": facts.id}
+        if info["role"] == "assistant":
+            ended = min(info["time"].get("completed") or before, before)
+            copy["time"] = {**info["time"], "completed": ended}
         if info.get("parentID"):
             copy["parentID"] = ids.copied(info["parentID"], facts.id)
         told = [

@@ -229,7 +229,7 @@ def read(request: Mapping[str, Any]) -> Call:
             wrong[param.name] = "is missing"
         args[param.name] = param.default if value is None else _value(param, value, wrong)
     known = [each.name for each in action.params]
-    for extra in map(str, told):
+    for extra in (str(each).encode("utf-8", "replace").decode() for each in told):
         wrong[extra] = f"is no parameter of {action.name}{_near(extra, known)}"
     if wrong:
         raise _refuse(action, wrong)

@@ -150,6 +150,8 @@ def load(path: Path | None = None) -> ToolConfig:
         raise _wrong(path, "", f"{where}it is no YAML") from error
     try:
         return _File.model_validate(_without_nulls({} if told is None else told)).tools.opencode
+    except RecursionError as error:
+        raise _wrong(path, "", "it holds itself, or is nested too deeply") from error
     except ValidationError as error:
         first = error.errors()[0]
         raise _wrong(path, _field(first["loc"]), _said(cast(Any, first))) from error

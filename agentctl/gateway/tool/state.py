@@ -79,7 +79,18 @@ class StateFile:
             return State()
 
     def change(self, how: Callable[[State], None]) -> None:
-        """Changes what the file holds at this moment."""
+        """Changes what the file holds at this moment.
+
+        Where it cannot be written the log says so, and what was done stays done.
+        """
+        try:
+            self._change(how)
+        except OSError as error:
+            logger.warning(
+                "%s cannot be written, other processes will not know this: %s", self._path, error
+            )
+
+    def _change(self, how: Callable[[State], None]) -> None:
         with self._lock():
             state = self.read()
             how(state)

@@ -232,6 +232,20 @@ def test_a_fork_has_copies_of_what_was_before_it() -> None:
 
 
 @pytest.mark.proves("GO4")
+def test_what_was_under_way_when_a_session_was_forked_has_ended_in_the_fork() -> None:
+    story = Story()
+    story.begin("one")
+    story.say("first")
+    fork = Facts("ses_01m8q0zzzzzzzzzzzzzzzzzzzz", "demo", "/work")
+    asked, early = copies(story.conversation.messages(), fork, before=2000)
+    story.end()
+    _, late = copies(story.conversation.messages(), fork, before=2000)
+    assert "completed" not in asked["info"]["time"]
+    assert 0 < early["info"]["time"]["completed"] <= 2000
+    assert 0 < late["info"]["time"]["completed"] <= 2000
+
+
+@pytest.mark.proves("GO4")
 def test_every_type_of_event_is_taken_and_none_breaks_the_session() -> None:
     story = Story()
     story.begin("go")

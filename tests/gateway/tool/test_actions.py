@@ -122,6 +122,7 @@ def test_each_missing_parameter_is_named(action: str) -> None:
         ({"action": "get_status", "session_id": "s", "x": 1}, ["x"]),
         ({"action": "get_status", "session_id": "a\0b"}, ["session_id"]),
         ({"action": "get_status", "session_id": "\ud800"}, ["session_id"]),
+        ({"action": "get_status", "session_id": "s", "\ud800": 1}, ["?"]),
         ({"action": "create_session", "project": "/p", "resume": "yes"}, ["resume"]),
         ({"action": "create_session", "project": ["/p"]}, ["project"]),
         ({"action": "export_session", "session_id": "s", "format": "html"}, ["format"]),

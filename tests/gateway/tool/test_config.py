@@ -147,6 +147,12 @@ def test_a_mistake_is_told_with_file_and_field(
     assert field in caught.value.message
 
 
+def test_a_file_that_holds_itself_is_told(file: Path) -> None:
+    file.write_text("tools: &tools [*tools]")
+    with pytest.raises(Invalid, match="holds itself"):
+        load()
+
+
 def test_a_file_that_is_no_text_is_told(file: Path) -> None:
     file.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(Invalid, match=r"gateway\.yaml"):

@@ -52,6 +52,15 @@ def test_a_damaged_file_is_no_obstacle(tmp_path: Path, text: str) -> None:
     assert StateFile(path).read().sessions == {"ses_1": "a"}
 
 
+def test_a_file_that_cannot_be_written_undoes_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "tool.json"
+    path.mkdir()
+    StateFile(path).change(lambda state: state.remember("ses_1", "a"))
+    assert f"{path} cannot be written" in caplog.text
+
+
 def test_only_so_many_sessions_are_remembered() -> None:
     state = State()
     for number in range(MAX_SESSIONS + 5):
