@@ -50,6 +50,8 @@ RETRY_MOST_S = 86_400.0
 PATCH_BYTES = 64 << 20
 # What is new or changed is copied into the private directory; more than this is data, not source.
 TREE_BYTES = 256 << 20
+# A daemon that stops waits no longer for its objects to go.
+CLOSE_S = 2.0
 # Private objects that no snapshot needs any more are dropped once they are as old as this.
 RENEW_S = 3600.0
 
@@ -188,16 +190,19 @@ class Snapshots:
 
     async def clean(self) -> None:
         """Drops what earlier daemons left: minutes of work, which a caller that leaves ends."""
+        await self._remove(own=False)
+
+    async def _remove(self, *, own: bool) -> None:
         left = threading.Event()
         try:
-            await anyio.to_thread.run_sync(self._clean, left, abandon_on_cancel=True)
+            await anyio.to_thread.run_sync(self._removed, own, left, abandon_on_cancel=True)
         finally:
             left.set()
 
-    def _clean(self, left: threading.Event) -> None:
+    def _removed(self, own: bool, left: threading.Event) -> None:
         if not self._all.is_dir():
             return
-        for each in [each for each in self._all.iterdir() if each != self._home]:
+        for each in [each for each in self._all.iterdir() if (each == self._home) == own]:
             for part in each.glob("*/objects/*"):
                 if left.is_set():
                     return
@@ -205,8 +210,9 @@ class Snapshots:
             shutil.rmtree(each, ignore_errors=True)
 
     async def close(self) -> None:
-        """Drops all private objects: no snapshot can be compared any more."""
-        await anyio.to_thread.run_sync(partial(shutil.rmtree, self._home, ignore_errors=True))
+        """Drops all private objects, or the next start does: none is compared any more."""
+        with anyio.move_on_after(CLOSE_S):
+            await self._remove(own=True)
 
     def _store(self, where: Repository) -> _Store:
         key = hashlib.sha256(os.fsencode(where.common)).hexdigest()[:16]
