@@ -160,7 +160,7 @@ class Gateway:
             case "session/cancel":
                 session = self._opening.sessions.get(given.as_text(params.get("sessionId")))
                 if session is not None:
-                    self._host.group.start_soon(session.cancel)
+                    self._host.group.start_soon(session.cancel, list(session.prompts))
             case "$/cancel_request":
                 key = _key(params.get("requestId"))
                 if (found := self._prompts.get(key)) is not None:
@@ -176,7 +176,7 @@ class Gateway:
             with anyio.CancelScope() as scope:
                 self._running[key] = scope
                 done = await work()
-                del self._running[key]
+                self._running.pop(key, None)
                 await peer.respond(own, done.result)
                 done.then()
             if scope.cancelled_caught:

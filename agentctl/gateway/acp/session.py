@@ -5,7 +5,7 @@ that it said. `asking` has what the agent asks; `agent` has the methods.
 """
 
 import logging
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from uuid import uuid4
@@ -305,23 +305,27 @@ class OpenSession:
             create = v1.CreateSessionRequest(agent=self.entry_id, env=env)
             await self.host.client.sessions.resume(self.session_id, create=create)
 
-    async def cancel(self) -> None:
-        """Ends what this client began here, the queued ones first; else whatever runs here."""
+    async def cancel(self, mine: Sequence[Prompt]) -> None:
+        """Ends what this client began here, the queued ones first; else whatever runs here.
+
+        Args:
+            mine: the client's prompts when it asked for this; a later one is not meant.
+        """
         self.asking.cancelled()
-        mine = list(self.prompts)
         for prompt in mine:
             prompt.cancelled = True
         for prompt in reversed(mine):
             await self._cancel(prompt)
         if not mine:
-            with suppress(AgentctlError):
-                await self.host.client.runs.cancel(session_id=self.session_id)
+            async with self._turn:  # a prompt that came behind this waits until it is done
+                with suppress(AgentctlError):
+                    await self.host.client.runs.cancel(session_id=self.session_id)
 
     async def leave(self) -> None:
         """Ends what this client began, prompts that are on their way to the daemon included."""
         if not self.prompts:
             return
-        await self.cancel()
+        await self.cancel(list(self.prompts))
         while self._creating:
             await self._created.wait()
         for prompt in reversed(list(self.prompts)):

@@ -289,6 +289,18 @@ def test_a_cancel_right_behind_its_prompt_is_not_lost(demo: Client) -> None:
     assert result(demo.response(request))["stopReason"] == "cancelled"
 
 
+@pytest.mark.proves("GA5")
+def test_a_cancel_means_no_prompt_that_came_after_it(demo: Client) -> None:
+    demo.cancel()
+    assert result(demo.turn("say one"))["stopReason"] == "end_turn"
+    first = demo.prompt("hang")
+    demo.cancel()
+    second = demo.prompt("say two")
+    ends = [result(each)["stopReason"] for each in demo.responses(first, second)]
+    assert ends == ["cancelled", "end_turn"]
+    assert demo.text() == "onetwo"
+
+
 @pytest.mark.proves("GA2")
 def test_a_large_turn_comes_whole(demo: Client) -> None:
     demo.turn("chunks 5000 100")
