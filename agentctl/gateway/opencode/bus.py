@@ -76,7 +76,8 @@ class Client:
     def add(self, data: bytes) -> None:
         if self.lost:
             return
-        if self.size + len(data) > MAX_WAITING:
+        # One event alone may be larger: who reads must not be cut off for it.
+        if self.size > MAX_WAITING:
             self.lost = True
             self.waiting.clear()
             self.size = 0

@@ -82,6 +82,19 @@ async def test_a_client_that_does_not_read_is_told_and_let_go(
 
 @pytest.mark.anyio
 @pytest.mark.proves("GO7")
+async def test_one_large_event_cuts_no_reader_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bus, "MAX_WAITING", 1000)
+    large = event(1, size=5000)
+    shared = Bus(lambda: [large])
+    stream = shared.stream(None, "/work", "p")
+    assert large.enveloped in await taken(stream, 1)
+    shared.publish(large)
+    assert await taken(stream, 1) == large.enveloped
+    await stream.aclose()
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("GO7")
 async def test_an_event_is_encoded_once_for_all_who_listen() -> None:
     shared = Bus()
     streams = [shared.stream(None, "/work", "p") for _ in range(50)]
