@@ -58,14 +58,24 @@ class Agent:
             idempotency_key=wanted.idempotency_key,
         )
 
-    async def session(self, params: RunParams | None = None, **more: Unpack[RunOptions]) -> Session:
+    async def session(
+        self,
+        params: RunParams | None = None,
+        *,
+        name: str | None = None,
+        **more: Unpack[RunOptions],
+    ) -> Session:
         """An open session for many prompts; with `session_key` the one of that key, if there is one.
 
         Args:
             params, more: RunParams; what concerns a single run is not looked at.
+            name: the session's name. It and `labels` are of a session that is made here: one that
+                was found by its key keeps its own (`Session.update` changes them).
         """
         wanted = replace(params or RunParams(), **{**more, "keep_session": True})
-        return await self._session(wanted)
+        told = {"name": name, "labels": wanted.labels}
+        named = {key: value for key, value in told.items() if value is not None}
+        return await self._session(replace(wanted, session={**wanted.session, **named}))
 
     async def _session(self, wanted: RunParams) -> Session:
         if wanted.session_key and (found := await self._open(wanted.session_key)):

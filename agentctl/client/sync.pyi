@@ -50,11 +50,19 @@ class Agent:
                 SESSION_LIMIT, DISK_FULL. What goes wrong later is the run's end.
             TypeError: RunParams has no such field.
         """
-    def session(self, params: RunParams | None = None, **more: Unpack[RunOptions]) -> Session:
+    def session(
+        self,
+        params: RunParams | None = None,
+        *,
+        name: str | None = None,
+        **more: Unpack[RunOptions],
+    ) -> Session:
         """An open session for many prompts; with `session_key` the one of that key, if there is one.
 
         Args:
             params, more: RunParams; what concerns a single run is not looked at.
+            name: the session's name. It and `labels` are of a session that is made here: one that
+                was found by its key keeps its own (`Session.update` changes them).
         """
 
 class Session:

@@ -139,6 +139,24 @@ async def test_a_run_of_its_own_session_closes_it_and_one_with_a_key_keeps_it(
         await session.send("d")
 
 
+async def test_a_session_has_the_name_and_the_labels_it_was_asked_for(
+    daemon: FakeDaemon, client: AgentCtl
+) -> None:
+    agent = client.agent("coder")
+    asked = RunParams(workspace=daemon.workspace, session_key="k", labels={"team": "one"})
+    session = await agent.session(asked, name="first")
+    told = await session.info()
+    assert (told.name, dict(told.labels)) == ("first", {"team": "one"})
+    other = await agent.session(
+        workspace=daemon.workspace, labels={"a": "b"}, session={"name": "x", "labels": {"c": "d"}}
+    )
+    told = await other.info()
+    assert (told.name, dict(told.labels)) == ("x", {"a": "b"})
+    found = await agent.session(asked, name="second", labels={})
+    told = await found.info()
+    assert (found.id, told.name, dict(told.labels)) == (session.id, "first", {"team": "one"})
+
+
 async def test_a_prompt_takes_texts_pictures_resources_and_files(
     daemon: FakeDaemon, coder: ScriptedAgent, client: AgentCtl
 ) -> None:

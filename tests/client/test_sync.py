@@ -164,6 +164,14 @@ def test_what_a_callback_raises_is_raised_to_who_waits(
         run.on_approval(wrong)
 
 
+def test_a_session_has_its_name_and_labels_here_too(
+    daemon: FakeDaemon, client: sync.AgentCtl
+) -> None:
+    agent = client.agent("coder")
+    told = agent.session(workspace=daemon.workspace, name="first", labels={"a": "b"}).info()
+    assert (told.name, dict(told.labels)) == ("first", {"a": "b"})
+
+
 def test_a_client_that_is_closed_says_so_and_leaves_no_thread(daemon: FakeDaemon) -> None:
     client = sync.AgentCtl.connect(daemon.address)
     names = [each.name for each in threading.enumerate()]
