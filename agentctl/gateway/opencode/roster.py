@@ -163,7 +163,8 @@ class Roster:
             updated,
         )
         out["agent"] = session.entry_id
-        model = session.model if session.model else NO_MODEL
+        # Until its agent has told which one it has, it is the one that was asked for.
+        model = session.model or self.models.get(session.session_id) or NO_MODEL
         out["model"] = {"id": model, "providerID": session.entry_id}
         if session.HasField("usage"):
             out["tokens"] = words.tokens(to_dict(session.usage))

@@ -21,6 +21,9 @@ MAX_LIMIT = 1_000
 # A day: longer waits are better made of several calls.
 MAX_MS = 86_400_000
 
+SHOWN = 80
+"""Characters of a name that is none: a request may hold millions, and all are compared."""
+
 STATUSES = ("active", "paused", "completed", "failed")
 ROLES = ("user", "agent", "system")
 FORMATS = ("json", "markdown")
@@ -217,7 +220,7 @@ def read(request: Mapping[str, Any]) -> Call:
     action = ACTIONS.get(name) if isinstance(name, str) else None
     if action is None:
         raise invalid(
-            f"There is no action {name!r}{_near(str(name), ACTIONS)}; there are: "
+            f"There is no action {name!r:.{SHOWN}}{_near(str(name), ACTIONS)}; there are: "
             f"{', '.join(ACTIONS)}.",
             "action",
         )
@@ -229,7 +232,7 @@ def read(request: Mapping[str, Any]) -> Call:
             wrong[param.name] = "is missing"
         args[param.name] = param.default if value is None else _value(param, value, wrong)
     known = [each.name for each in action.params]
-    for extra in (str(each).encode("utf-8", "replace").decode() for each in told):
+    for extra in (str(each)[:SHOWN].encode("utf-8", "replace").decode() for each in told):
         wrong[extra] = f"is no parameter of {action.name}{_near(extra, known)}"
     if wrong:
         raise _refuse(action, wrong)
@@ -242,7 +245,7 @@ def _refuse(action: Action, wrong: Mapping[str, str]) -> ToolError:
 
 
 def _near(name: str, known: Mapping[str, Any] | list[str]) -> str:
-    near = difflib.get_close_matches(name, list(known), n=1)
+    near = difflib.get_close_matches(name[:SHOWN], list(known), n=1)
     return f" (did you mean {near[0]}?)" if near else ""
 
 

@@ -172,6 +172,14 @@ def test_a_default_model_holds_for_the_sessions_that_name_none(server: Live) -> 
 
 
 @pytest.mark.proves("GO1")
+def test_a_new_session_names_the_model_that_it_was_made_with(server: Live) -> None:
+    made = server.post("/session", {"providerID": "demo", "modelID": "demo-smart"})
+    assert made["model"] == {"id": "demo-smart", "providerID": "demo"}
+    server.say(made["id"], "say hi")
+    assert server.get(f"/session/{made['id']}")["model"] == made["model"]
+
+
+@pytest.mark.proves("GO1")
 def test_no_answer_holds_a_key(server: Live) -> None:
     file = Path(server.served.env["HOME"], ".config", "agentctl", "agents.json")
     secrets = {"url": "http://me:sk-secret@127.0.0.1:1/v1", "auth": {"password": "sk-secret"}}

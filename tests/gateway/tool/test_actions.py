@@ -141,6 +141,13 @@ def test_each_wrong_parameter_is_named(request_: Json, named: list[str]) -> None
     assert refused(request_) == named
 
 
+def test_a_name_of_any_length_is_refused_in_a_few_words() -> None:
+    for request in ({"action": "x" * 4_000_000}, {"action": "get_stats", "x" * 4_000_000: 1}):
+        with pytest.raises(ToolError) as caught:
+            read(request)
+        assert len(str(caught.value.response())) < 1_000
+
+
 def test_a_misspelt_word_is_set_right() -> None:
     with pytest.raises(ToolError, match="did you mean connect"):
         read({"action": "conect"})
