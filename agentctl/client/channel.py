@@ -85,6 +85,12 @@ class Connection:
         if self._closed:
             raise RuntimeError("this client is closed: connect another one.")
 
+    def _check_open_unless_cancelled(self) -> None:
+        """A channel that is closed cancels its calls, though nobody has cancelled who waits."""
+        task = asyncio.current_task()
+        if task is None or not task.cancelling():
+            self._check_open()
+
     async def unary(
         self, method: str, request: Message, answer: type[T], *, timeout_s: float | None = None
     ) -> T:
@@ -99,6 +105,7 @@ class Connection:
             raise self._error(error) from None
         except asyncio.CancelledError:
             await _raise_our_own_cancellation()
+            self._check_open_unless_cancelled()
             raise
 
     async def stream(self, method: str, request: Message, answer: type[T]) -> AsyncGenerator[T]:
@@ -114,6 +121,7 @@ class Connection:
             raise self._error(error) from None
         except asyncio.CancelledError:
             await _raise_our_own_cancellation()
+            self._check_open_unless_cancelled()
             raise
         finally:
             with suppress(grpc.aio.UsageError):

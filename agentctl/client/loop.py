@@ -4,7 +4,8 @@ import asyncio
 import atexit
 import sys
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError, Future
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -12,12 +13,16 @@ T = TypeVar("T")
 # The loop ends once what it does is cancelled; a defect there must not keep a program from ending.
 END_S = 5.0
 
+CLOSED = "this client is closed: connect another one."
+
 
 class LoopThread:
     """Runs from its making to `close`; the thread ends with the program in any case."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
+        self._lock = threading.Lock()
+        self._ending = False
         self._thread = threading.Thread(target=self._serve, name="agentctl-client", daemon=True)
         self._thread.start()
         # A program that ends without closing its client leaves no thread behind in the middle of work.
@@ -26,33 +31,47 @@ class LoopThread:
     @property
     def open(self) -> bool:
         """Whether work can be done; not any more while the interpreter ends."""
-        ending = sys.is_finalizing() or self._loop.is_closed()
+        ending = self._ending or sys.is_finalizing() or self._loop.is_closed()
         return not ending and self._thread.is_alive()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Waits in this thread for what is done in that one; an interrupt here cancels it there.
 
         Raises:
-            RuntimeError: the client is closed, or this is its own thread, which would wait for itself.
+            RuntimeError: the client is closed, or was while this waited; or this is its own thread,
+                which would wait for itself.
         """
-        if threading.current_thread() is self._thread or not self.open:
-            work.close()
-            closed = (
-                "this client is closed."
-                if not self.open
-                else "called from the client's own thread."
-            )
-            raise RuntimeError(closed)
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        # What is begun before the end is cancelled by it; nothing may be begun behind it.
+        with self._lock:
+            future = self._begin(work)
         try:
             return future.result()
+        except CancelledError:
+            if self.open:
+                raise
+            raise RuntimeError(CLOSED) from None
         except BaseException:
             future.cancel()
             raise
 
-    def close(self) -> None:
+    def _begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        if threading.current_thread() is self._thread or not self.open:
+            work.close()
+            raise RuntimeError("called from the client's own thread." if self.open else CLOSED)
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def close(self, last: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
+        """Does what is `last`, then ends; who waits in another thread is told that it is closed."""
         atexit.unregister(self.close)
-        if self.open:
+        with self._lock:
+            if not self.open:
+                return
+            future = self._begin(last()) if last is not None else None
+            self._ending = True
+        try:
+            if future is not None:
+                future.result()
+        finally:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(END_S)
 

@@ -148,10 +148,11 @@ class AgentCtl(Mirror):
             raise
 
     def close(self) -> None:
-        """Ends the connection, its callbacks and its thread; a second time nothing."""
-        if self._loop.open:
-            self._loop.run(self._inner.close())
-            self._loop.close()
+        """Ends the connection, its callbacks and its thread; a second time nothing.
+
+        Another thread that waits in a call or reads events gets a RuntimeError: it is closed.
+        """
+        self._loop.close(self._inner.close)
 
     def __enter__(self) -> Self:
         return self

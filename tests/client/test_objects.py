@@ -331,6 +331,27 @@ async def test_a_client_that_was_closed_says_so(daemon: FakeDaemon, coder: Scrip
         _ = [event async for event in run.events()]
 
 
+async def test_a_task_that_reads_when_the_client_is_closed_is_told_so(
+    daemon: FakeDaemon, coder: ScriptedAgent
+) -> None:
+    coder.on("", Wait(Gate()))
+    told: list[str] = []
+
+    async def read(run: Run, reads: anyio.Event) -> None:
+        with pytest.raises(RuntimeError, match="this client is closed"):
+            async for _event in run.events():
+                reads.set()
+        told.append(run.id)
+
+    async with daemon.client() as client:
+        run, reads = await client.agent("coder").run("x", workspace=daemon.workspace), anyio.Event()
+        async with anyio.create_task_group() as group:
+            group.start_soon(read, run, reads)
+            await reads.wait()
+            await client.close()
+    assert told == [run.id]
+
+
 async def test_what_is_no_part_of_a_prompt_is_named(client: AgentCtl) -> None:
     agent = client.agent("coder")
     for prompt, says in ((["a", 5], "not int"), (b"text", "decode these bytes")):

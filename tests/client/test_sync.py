@@ -183,6 +183,38 @@ def test_a_client_that_is_closed_says_so_and_leaves_no_thread(daemon: FakeDaemon
         client.daemon.get_info()
 
 
+@pytest.mark.parametrize("what", ["events", "run", "wait"])
+def test_a_thread_that_reads_when_the_client_is_closed_is_told_so(
+    daemon: FakeDaemon, what: str
+) -> None:
+    gate = Gate()
+    daemon.agent("coder").on("", Say("hello"), Wait(gate))
+    client = sync.AgentCtl.connect(daemon.address)
+    run = client.agent("coder").run("x", workspace=daemon.workspace)
+    reads, raised = threading.Event(), list[BaseException]()
+
+    def read() -> None:
+        source = client.events(follow=True) if what == "events" else run.events()
+        try:
+            if what == "wait":
+                reads.set()
+                run.wait()
+            for event in source:
+                if getattr(event, "run_id", ""):
+                    reads.set()
+        except BaseException as error:  # noqa: BLE001  what is tested
+            raised.append(error)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    assert reads.wait(PROGRAM_S)
+    client.close()
+    thread.join(PROGRAM_S)
+    assert not thread.is_alive()
+    (error,) = raised
+    assert isinstance(error, RuntimeError) and "this client is closed" in str(error)
+
+
 @pytest.mark.anyio
 async def test_it_works_in_the_thread_of_a_running_loop(tmp_path: Path) -> None:
     made = FakeDaemon("coder")
