@@ -934,6 +934,7 @@ class MessagesResponse(google.protobuf.message.Message):
     NEXT_PAGE_TOKEN_FIELD_NUMBER: builtins.int
     METADATA_FIELD_NUMBER: builtins.int
     TOTAL_FIELD_NUMBER: builtins.int
+    TRUNCATED_FIELD_NUMBER: builtins.int
     next_page_token: builtins.str
     """Empty when this is the last page, which is the oldest one."""
     total: builtins.int
@@ -946,6 +947,10 @@ class MessagesResponse(google.protobuf.message.Message):
     def metadata(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___MessageMetadata]:
         """Of messages of this page that have some; only where the journal is the source."""
 
+    @property
+    def truncated(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Ids of messages and tool calls of which only the beginning fits into an answer; their events and Export have all."""
+
     def __init__(
         self,
         *,
@@ -953,9 +958,10 @@ class MessagesResponse(google.protobuf.message.Message):
         next_page_token: builtins.str = ...,
         metadata: collections.abc.Iterable[global___MessageMetadata] | None = ...,
         total: builtins.int | None = ...,
+        truncated: collections.abc.Iterable[builtins.str] | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_total", b"_total", "total", b"total"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_total", b"_total", "events", b"events", "metadata", b"metadata", "next_page_token", b"next_page_token", "total", b"total"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_total", b"_total", "events", b"events", "metadata", b"metadata", "next_page_token", b"next_page_token", "total", b"total", "truncated", b"truncated"]) -> None: ...
     def WhichOneof(self, oneof_group: typing.Literal["_total", b"_total"]) -> typing.Literal["total"] | None: ...
 
 global___MessagesResponse = MessagesResponse

@@ -42,7 +42,9 @@ def test_both_clients_of_the_sdk_do_what_an_app_does(tmp_path: Path) -> None:
         assert (server.workspace / "older.txt").exists()
     told = json.loads(done.stdout)
     newer = told["newer"]
-    assert newer.pop("kinds") == [
+    # Whether a text comes in pieces depends on what was on its way at once.
+    kinds = set(newer.pop("kinds")) - {"message.part.delta"}
+    assert sorted(kinds) == [
         "message.part.updated",
         "message.updated",
         "permission.asked",

@@ -45,6 +45,18 @@ def rows(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
+async def test_a_message_too_long_for_an_answer_comes_with_its_beginning_and_is_named() -> None:
+    long = [said("m9", "é" * 100_000)] * 50
+    async with house() as rooms:
+        kept(rooms, [*worked(), *run(2, *long)])
+        page = await rooms.client.sessions.messages("ses_1", page_size=1)
+    (event,) = page.events
+    assert list(page.truncated) == ["m9"]
+    text = event.message.content[0].text
+    assert 2 << 20 < len(text.encode()) < 3 << 20 and set(text) == {"é"}
+    assert page.ByteSize() < 4 << 20
+
+
 async def test_an_agent_without_a_history_answers_from_the_journal() -> None:
     async with house() as rooms:
         kept(rooms, [*worked(), *run(2, said("m2", "two"))])

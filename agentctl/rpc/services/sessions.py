@@ -10,7 +10,7 @@ from agentctl.rpc.calls import Calls, Context
 from agentctl.rpc.convert import to_message
 from agentctl.rpc.enums import word
 from agentctl.rpc.export import Options, export
-from agentctl.rpc.messages import BAD_TOKEN, PLACE, journalled
+from agentctl.rpc.messages import BAD_TOKEN, PLACE, journalled, shorten
 from agentctl.rpc.pages import fitted
 from agentctl.rpc.ports import HubApi
 from agentctl.rpc.records import native_message, part, session_message
@@ -171,7 +171,9 @@ class SessionsService:
                     for each in page.payloads
                     if not wanted or (isinstance(each, Message) and each.role == wanted)
                 ]
-                return v1.MessagesResponse(events=events, next_page_token=page.before)
+                return v1.MessagesResponse(
+                    truncated=shorten(events), events=events, next_page_token=page.before
+                )
         record = await self._manager.get_session(session_id)
         return await journalled(self._hub, record.id, request, size)
 
