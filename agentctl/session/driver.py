@@ -157,7 +157,8 @@ class Driver:
     async def _ensure_live(self) -> None:
         session = self._session
         if session.agent is not None and session.agent.alive:
-            if not await too_free(session, session.agent):
+            gone = self.next_run() is not None and await session.placing.lost()
+            if not gone and not await too_free(session, session.agent):
                 return
             with anyio.CancelScope(shield=True):
                 await session.leave_agent(force=False)

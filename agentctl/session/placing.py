@@ -47,6 +47,17 @@ class Placing:
             writes.touch(record)
             await self._session.commit(writes)
 
+    async def lost(self) -> bool:
+        """Whether the place of a live agent is gone: `enter` then says what to do."""
+        record = self._session.record
+        if record.place is None or not record.place.made:
+            return False
+        try:
+            await self._provider.make(record.id, record.place)
+        except AgentctlError:
+            return True
+        return False
+
     def bind(self, prepared: Prepared, *, shared: bool) -> Prepared:
         """The agent's program with what the environment adds to it."""
         place = self._session.record.place

@@ -151,6 +151,25 @@ async def test_after_a_kill_a_session_finds_its_worktree_or_says_that_it_is_gone
             await unknown_worktrees(served, repo)
 
 
+@pytest.mark.proves("W7")
+async def test_a_prompt_to_a_live_agent_whose_worktree_was_removed_says_that_it_is_gone(
+    tmp_path: Path,
+) -> None:
+    repo = with_a_file(tmp_path)
+    with anyio.fail_after(TEST_S):
+        async with daemon(tmp_path) as served, served.client() as client:
+            shown = await in_worktree(client, repo.path)
+            await prompted(client, shown.session_id, "say hello")
+            repo.git("worktree", "remove", "--force", shown.workspace)
+            for _again in range(2):
+                run = (await client.runs.create(shown.session_id, "say on")).run.run_id
+                ended = (await client.runs.wait(run)).run
+                assert ended.error.code == "PROJECT_NOT_FOUND"
+                assert shown.branch in ended.error.message
+            repo.git("worktree", "add", "-q", shown.workspace, shown.branch)
+            await prompted(client, shown.session_id, "say here")
+
+
 async def unknown_worktrees(served: Daemon, repo: Repo) -> None:
     """A daemon that lost its journal clears away worktrees that nobody works in."""
     home = served.data_dir / "worktrees"
