@@ -299,3 +299,13 @@ def quoted_path(path: str) -> str:
     if ":" not in path and not path.startswith('"'):
         return path
     return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def unreached(job: Job, top: str, env: Mapping[str, str], base: str) -> bool:
+    """Whether a commit was checked out in that work tree which no ref reaches; `base` is not asked for."""
+    told = job.run("rev-list", "--walk-reflogs", "HEAD", "--", cwd=top, env=env, ok=(0, 128))
+    seen = {*told.split()} - {base.encode()}
+    if not seen:
+        return False
+    args = ("rev-list", "--max-count=1", "--ignore-missing", "--stdin", "--not", "--all")
+    return bool(job.run(*args, cwd=top, env=env, feed=b"\n".join([*seen, b""])).strip())

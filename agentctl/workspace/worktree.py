@@ -23,6 +23,7 @@ from agentctl.workspace.git import (
     Job,
     Repository,
     locate,
+    unreached,
     without_filters,
 )
 from agentctl.workspace.providers import Context, Known, Left, Place, Program, unmade
@@ -377,7 +378,7 @@ def _work_in(job: Job, facts: Facts) -> str:
         return "there are submodules in it"
     if head != facts.base:
         return "there are commits in it"
-    return ""
+    return "a commit in it is on no branch" if unreached(job, facts.top, env, facts.base) else ""
 
 
 def _drop(job: Job, facts: Facts) -> None:

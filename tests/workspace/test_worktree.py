@@ -176,6 +176,27 @@ async def test_a_worktree_goes_unless_there_is_work_in_it(tmp_path: Path, work: 
         assert "prunable" not in repo.git("worktree", "list")
 
 
+@pytest.mark.proves("W7")
+@pytest.mark.parametrize("named", [False, True])
+async def test_a_commit_that_was_left_on_no_branch_keeps_its_worktree(
+    tmp_path: Path, named: bool
+) -> None:
+    repo, trees = with_a_file(tmp_path), worktrees(tmp_path)
+    place = await made(trees, repo)
+    tree = at(place, repo)
+    tree.git("checkout", "-q", "--detach")
+    tree.write("c.txt")
+    tip = tree.commit()
+    tree.git("checkout", "-q", place.branch)
+    if named:
+        repo.git("branch", "kept", tip)
+    left = await trees.leave(SESSION, place, delete=False)
+    assert left.kept == tree.path.exists() == (not named)
+    assert ("a commit in it is on no branch" in left.note) == (not named)
+    if not named:
+        assert tip in tree.git("rev-list", "--walk-reflogs", "HEAD")
+
+
 @pytest.mark.parametrize("keep", ["always", "never"])
 async def test_keep_decides_when_it_is_told(tmp_path: Path, keep: str) -> None:
     repo, trees = with_a_file(tmp_path), worktrees(tmp_path)
