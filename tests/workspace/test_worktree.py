@@ -18,6 +18,7 @@ from tests.workspace.repos import Repo, environment, files, make
 pytestmark = pytest.mark.anyio
 
 SESSION = "ses_01jd0000000000000000abcdefgh"
+WORK = ["nothing", "edit", "new file", "commit", "ignored", "reset", "left", "named"]
 
 
 def worktrees(root: Path) -> Worktrees:
@@ -143,7 +144,7 @@ async def test_a_directory_without_a_repository_or_a_commit_is_refused(tmp_path:
 
 
 @pytest.mark.proves("W7")
-@pytest.mark.parametrize("work", ["nothing", "edit", "new file", "commit", "ignored", "reset"])
+@pytest.mark.parametrize("work", WORK)
 async def test_a_worktree_goes_unless_there_is_work_in_it(tmp_path: Path, work: str) -> None:
     repo, trees = with_a_file(tmp_path), worktrees(tmp_path)
     repo.write(".gitignore", "*.log\n")
@@ -162,10 +163,14 @@ async def test_a_worktree_goes_unless_there_is_work_in_it(tmp_path: Path, work: 
             tree.write("x.log")
         case "reset":
             tree.git("reset", "-q", "--hard", "HEAD~1")
+        case "left" | "named":
+            tree.git("checkout", "-q", *(["--detach"] if work == "left" else ["-b", "kept"]))
+            tree.git("commit", "-q", "--allow-empty", "-m", "more")
+            tree.git("checkout", "-q", place.branch)
         case _:
             pass
     left = await trees.leave(SESSION, place, delete=False)
-    stays = work not in {"nothing", "ignored"}
+    stays = work not in {"nothing", "ignored", "named"}
     assert left.kept == left.place.made == stays == tree.path.exists()
     branches = repo.git("branch", "--list", "--format=%(refname:short)").split()
     assert (place.branch in branches) == stays
@@ -174,27 +179,6 @@ async def test_a_worktree_goes_unless_there_is_work_in_it(tmp_path: Path, work: 
     else:
         assert not list((tmp_path / "data" / "worktrees").iterdir())
         assert "prunable" not in repo.git("worktree", "list")
-
-
-@pytest.mark.proves("W7")
-@pytest.mark.parametrize("named", [False, True])
-async def test_a_commit_that_was_left_on_no_branch_keeps_its_worktree(
-    tmp_path: Path, named: bool
-) -> None:
-    repo, trees = with_a_file(tmp_path), worktrees(tmp_path)
-    place = await made(trees, repo)
-    tree = at(place, repo)
-    tree.git("checkout", "-q", "--detach")
-    tree.write("c.txt")
-    tip = tree.commit()
-    tree.git("checkout", "-q", place.branch)
-    if named:
-        repo.git("branch", "kept", tip)
-    left = await trees.leave(SESSION, place, delete=False)
-    assert left.kept == tree.path.exists() == (not named)
-    assert ("a commit in it is on no branch" in left.note) == (not named)
-    if not named:
-        assert tip in tree.git("rev-list", "--walk-reflogs", "HEAD")
 
 
 @pytest.mark.parametrize("keep", ["always", "never"])
