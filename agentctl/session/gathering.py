@@ -9,6 +9,7 @@ it; what is ready later is late. It refuses to know what stands in a store or a 
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,9 +18,10 @@ import anyio
 
 from agentctl.core.adapter import AnyDraft, ProcessGone, TurnEnded
 from agentctl.core.errors import Exhausted
-from agentctl.core.events import Event, FileChange, Git, ToolUpdate
+from agentctl.core.events import Error, Event, FileChange, Git, ToolUpdate
 from agentctl.core.words import FINAL_TOOL, ArtifactKind, ChangeKind
 from agentctl.session.keeping import GatherDeps, Keeping, Key, Made, made_of
+from agentctl.session.ports import Snapshots
 from agentctl.session.records import RunRecord
 from agentctl.session.writes import Writes
 from agentctl.workspace.snapshot import Snapshot
@@ -74,6 +76,7 @@ class Gathering:
         """Drafts of the agent from the end of a turn on, while its artifacts are made."""
         self._runs: dict[str, _Run] = {}
         self._letting_go = False
+        self._told_trouble = False
         self._fresh: Snapshot | None = None
         self._scopes: list[anyio.CancelScope] = []
         self._news: anyio.Event | None = None
@@ -165,6 +168,25 @@ class Gathering:
             run.before = await self._deps.snapshots.take(self._session.record.spec.workspace)
         finally:
             run.taking.set()
+        if run.before is None:
+            await self._tell_trouble(self._deps.snapshots)
+
+    async def _tell_trouble(self, snapshots: Snapshots) -> None:
+        """Says once that runs go without a patch, when a client can do something about it."""
+        workspace = self._session.record.spec.workspace
+        why = "" if self._told_trouble else snapshots.trouble(workspace)
+        if not why:
+            return
+        self._told_trouble = True
+        message = (
+            f"The runs of this session have no patch for now: the work tree of {workspace} is too "
+            f"large or too slow to read ({why}). Ignore what is no source in .gitignore, or move "
+            "it away; it is tried again later."
+        )
+        writes = Writes()
+        self._session.ledger.add([Event(Error("NO_PATCH", message, recoverable=True))], writes)
+        with suppress(Exhausted):
+            await self._session.commit(writes)
 
     def forget(self, run_id: str) -> None:
         """The prompt was not sent after all."""
@@ -272,7 +294,9 @@ class Gathering:
         after = await deps.snapshots.take(session.record.spec.workspace)
         run.read = True
         session.driver.kick()
-        if after is not None:
+        if after is None:
+            await self._tell_trouble(deps.snapshots)
+        else:
             self._fresh = after
             asyncio.get_running_loop().call_later(FRESH_S, self._forget_picture, after)
             if (patch := await deps.snapshots.patch(run.before, after)) is not None:

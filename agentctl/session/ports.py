@@ -123,6 +123,10 @@ class Snapshots(Protocol):
         """None: there is no work tree, or it cannot be read in time."""
         ...
 
+    def trouble(self, workspace: str) -> str:
+        """Why a work tree is too large or too slow to be read; "" when it is neither."""
+        ...
+
     async def patch(self, before: Snapshot, after: Snapshot) -> Patch | None:
         """None: they are equal."""
         ...

@@ -145,6 +145,7 @@ class Snapshots:
         self._git = git or Git()
         self._stores: dict[str, _Store] = {}
         self._slow: dict[str, tuple[float, float]] = {}
+        self._why: dict[str, str] = {}
         self._lock = threading.Lock()
 
     async def take(self, workspace: str) -> Snapshot | None:
@@ -159,9 +160,11 @@ class Snapshots:
         try:
             taken = await self._git.do(partial(self._take, workspace), TAKE_S)
             self._slow.pop(workspace, None)
+            self._why.pop(workspace, None)
             return taken
         except (GitLate, GitTooMuch) as error:
             self._slow[workspace] = (time.monotonic() + wait, min(2 * wait, RETRY_MOST_S))
+            self._why[workspace] = str(error)
             minutes = round(wait / 60)
             logger.warning(
                 "no snapshot of %s for the next %d minutes: %s", workspace, minutes, error
@@ -169,6 +172,10 @@ class Snapshots:
         except (GitFailed, OSError) as error:
             logger.info("no snapshot of %s: %s", workspace, error)
         return None
+
+    def trouble(self, workspace: str) -> str:
+        """Why its work tree, too large or too slow, is left alone for now; "" when it is not."""
+        return self._why.get(workspace, "")
 
     async def patch(self, before: Snapshot, after: Snapshot) -> Patch | None:
         """What leads from one to the other; None when nothing does, or it is too large."""

@@ -22,6 +22,7 @@ class Pictures:
     def __init__(self) -> None:
         self.tree = "0"
         self.taken: list[str] = []
+        self.why = ""
         self.bell = Bell()
         self.hold: anyio.Event | None = None
         """What the next ones wait for."""
@@ -34,6 +35,9 @@ class Pictures:
         if self.hold is not None:
             await self.hold.wait()
         return cast(Snapshot, Picture(self.tree))
+
+    def trouble(self, workspace: str) -> str:
+        return self.why
 
     async def patch(self, before: Snapshot, after: Snapshot) -> Patch | None:
         if self.patching is not None:

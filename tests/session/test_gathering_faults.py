@@ -47,6 +47,30 @@ async def test_a_full_disk_costs_the_artifact_and_not_the_run(
         assert blobs(home) == []
 
 
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_a_work_tree_that_is_too_large_for_a_patch_is_told_once_with_what_to_do(
+    tmp_path: Path, when: str
+) -> None:
+    class Large(Pictures):
+        async def take(self, workspace: str) -> Any:
+            taken = await super().take(workspace)
+            return None if when == "before" or len(self.taken) > 1 else taken
+
+    pictures = Large()
+    pictures.why = "more than 256 MiB are new or changed in it"
+    async with at_home(tmp_path, pictures) as home:
+        session, run, agent = await home.running()
+        await agent.end()
+        assert (await home.ended(run.id)).state is RunState.COMPLETED
+        again = (await home.prompt(session, "again")).run
+        await agent.prompted()
+        await agent.end()
+        assert (await home.ended(again.id)).state is RunState.COMPLETED
+        (told,) = [each.payload for each in home.spy.committed if isinstance(each.payload, Error)]
+        assert (told.code, told.recoverable) == ("NO_PATCH", True)
+        assert pictures.why in told.message and ".gitignore" in told.message
+
+
 @pytest.mark.proves("AR6")
 async def test_a_crash_while_artifacts_are_made_leaves_no_blob_that_nobody_needs(
     tmp_path: Path,

@@ -119,6 +119,7 @@ async def test_a_work_tree_that_is_too_large_goes_without_and_is_not_tried_again
     shots = snapshots(tmp_path)
     assert await shots.take(str(repo.path)) is None
     assert "no snapshot of" in caplog.text
+    assert "are new or changed in it" in shots.trouble(str(repo.path))
     (repo.path / "data.bin").unlink()
     assert await shots.take(str(repo.path)) is None
     assert await snapshots(tmp_path).take(str(repo.path)) is not None
