@@ -15,7 +15,10 @@ os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 def main() -> None:
     try:
-        from agentctl.cli.app import run
+        if sys.argv[1:2] == ["serve"]:
+            from agentctl.cli.serving import run
+        else:
+            from agentctl.cli.app import run
     except KeyboardInterrupt:  # typed while the program still loads
         sys.exit(130)
     sys.exit(run(sys.argv[1:]))

@@ -10,8 +10,9 @@ import pytest
 import typer
 
 from agentctl import v1
-from agentctl.cli.app import GROUPS, app
+from agentctl.cli.app import app
 from agentctl.cli.completion import agents, approvals, entries, runs, sessions
+from agentctl.cli.root import GROUPS
 from agentctl.cli.state import STATE
 from tests.cli.conftest import Cli
 from tests.cli.fake_daemon import APPROVAL, RUN, SESSION, FakeDaemon

@@ -5,7 +5,7 @@ import io
 import pytest
 
 from agentctl.cli import ids, out
-from agentctl.cli.app import hoist
+from agentctl.cli.root import hoist
 
 
 @pytest.mark.parametrize(
