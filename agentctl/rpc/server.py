@@ -55,6 +55,9 @@ OPTIONS: Sequence[tuple[str, Any]] = (
     ("grpc.so_reuseport", 0),
     ("grpc.http2.min_recv_ping_interval_without_data_ms", MIN_PING_INTERVAL_MS),
     ("grpc.keepalive_permit_without_calls", 1),
+    # Clients also ping by themselves to measure the line; on a loaded machine these come together,
+    # and nobody may lose the calls of a connection for that.
+    ("grpc.http2.max_ping_strikes", 0),
     ("grpc.max_send_message_length", MAX_SEND_BYTES),
     ("grpc.max_receive_message_length", MAX_RECEIVE_BYTES),
 )
