@@ -6,12 +6,15 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import httpx
 import pytest
+from anyio.abc import TaskGroup, TaskStatus
 
+from agentctl.client import AgentCtl
 from agentctl.gateway.opencode.serving import Options, serving
 from tests.daemon.harness import GONE_S, READY_S
 from tests.real import opencode
@@ -164,20 +167,47 @@ async def test_the_client_works_with_the_demo_agent_and_through_a_restart(tmp_pa
     await wait_until_gone(home)
 
 
+class Lives:
+    """The gateway beside a daemon that stays: ended, and begun again at the same address."""
+
+    def __init__(self, group: TaskGroup, client: AgentCtl, options: Options) -> None:
+        self._group, self._client, self._options = group, client, options
+        self._over, self._gone = anyio.Event(), anyio.Event()
+
+    async def begin(self) -> str:
+        self._over, self._gone = anyio.Event(), anyio.Event()
+        url = await self._group.start(self._live)
+        self._options = replace(self._options, port=int(url.rpartition(":")[2]))
+        return url
+
+    async def _live(self, *, task_status: TaskStatus[str]) -> None:
+        async with serving(self._client, self._options) as url:
+            task_status.started(url)
+            await self._over.wait()
+        self._gone.set()
+
+    async def end(self) -> None:
+        self._over.set()
+        with anyio.fail_after(GONE_S):
+            await self._gone.wait()
+
+
 COMMANDS = {"gemini": {}, "claude": {}, "codex": {"protocol_config": {"default_mode": "untrusted"}}}
 
 
 @pytest.mark.proves("GO8")
 @pytest.mark.parametrize("agent", COMMANDS)
 async def test_the_client_works_with_each_real_agent(tmp_path: Path, agent: str) -> None:
-    """With a password: prompt, answer, leave for a command, a question where there is one, abort."""
+    """With a password: prompt, streaming, permission, question, abort, sessions, a restart."""
     real = AGENTS[agent]
     async with real.serving(tmp_path / "agent", **COMMANDS[agent]) as served:
         workspace = served.home.workspace
         script = real.script(served.home)
         home = await anyio.to_thread.run_sync(make_home, tmp_path / "client")
         options = Options(port=0, directory=workspace, password=PASSWORD)
-        async with serving(served.client, options) as url:
+        async with anyio.create_task_group() as group:
+            lives = Lives(group, served.client, options)
+            url = await lives.begin()
             async with httpx.AsyncClient(auth=("opencode", PASSWORD)) as http:
                 told = await http.patch(f"{url}/config", json={"model": f"{agent}/default"})
                 assert told.status_code == 200, told.text
@@ -202,7 +232,17 @@ async def test_the_client_works_with_each_real_agent(tmp_path: Path, agent: str)
                     await shown.until("Which colour?", "Red", "Blue", "enter submit")
                     await shown.keys("Enter")
                     await shown.until("Red", gone=["enter submit"])
+                # What a model that falls silent has said by then is on the screen while it works.
                 await shown.enter("HANGMID")
-                await shown.until("esc interrupt")
+                await shown.until("esc interrupt", "partial")
                 await interrupt(shown)
+                await shown.keys("C-x", "l")
+                await shown.until("Sessions", "Today")
+                await shown.keys("Escape")
+                await shown.until("interrupted", gone=["Sessions"])
+                await lives.end()
+                assert await lives.begin() == url
+                await shown.enter('SAYTEXT ["back", " again"]')
+                await shown.until("back again")
+            await lives.end()
     await wait_until_gone(home)
