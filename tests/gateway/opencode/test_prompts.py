@@ -41,10 +41,10 @@ FILES: list[tuple[Json, Json]] = [
         {"type": "resource", "data": "aGk=", "mime_type": "application/pdf"},
     ),
     (
-        {"url": "file:///work/a%20b.txt", "mime": "text/plain"},
+        {"url": "file:///srv/w/a%20b.txt", "mime": "text/plain"},
         {
             "type": "resource_link",
-            "uri": "file:///work/a%20b.txt",
+            "uri": "file:///srv/w/a%20b.txt",
             "name": "a b.txt",
             "mime_type": "text/plain",
         },
@@ -99,16 +99,16 @@ def test_the_last_rule_of_a_client_is_the_first_of_ours() -> None:
         {"permission": "read", "pattern": "/etc/*", "action": "deny"},
         {"permission": "doom_loop", "pattern": "*", "action": "ask"},
     ]
-    rules, policy = prompts.rules({"permission": told}, "/work")
+    rules, policy = prompts.rules({"permission": told}, "/srv/w")
     assert policy == "deny"
     assert [to_dict(rule) for rule in rules] == [
         {"rule_id": "", "kind": "read", "decision": "deny", "path_pattern": "/etc/*"},
-        {"rule_id": "", "kind": "edit", "decision": "allow", "path_pattern": "/work/src/**"},
+        {"rule_id": "", "kind": "edit", "decision": "allow", "path_pattern": "/srv/w/src/**"},
         {"rule_id": "", "kind": "execute", "decision": "allow", "command_pattern": "git *"},
         {"rule_id": "", "kind": "execute", "decision": "ask"},
     ]
     whole = {"permission": "*", "pattern": "*", "action": "allow"}
-    assert prompts.rules({"permission": [told[1], whole]}, "/work") == ([], "allow")
+    assert prompts.rules({"permission": [told[1], whole]}, "/srv/w") == ([], "allow")
 
 
 def test_a_schema_goes_to_the_agent_and_other_formats_do_not() -> None:

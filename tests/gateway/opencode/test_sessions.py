@@ -136,21 +136,21 @@ def test_plans_are_todos_and_changes_are_diffs() -> None:
     story.tool("c1", kind="edit")
     for number in (1, 2):
         change = {
-            "path": "/work/a",
+            "path": "/srv/w/a",
             "change": "modify",
             "diff": f"@@ {number}",
             "additions": 2,
             "deletions": 1,
         }
         story.feed("file_change", {**change, "tool_call_id": "c1"})
-    story.feed("file_change", {"path": "/work/b", "change": "create", "additions": 1})
+    story.feed("file_change", {"path": "/srv/w/b", "change": "create", "additions": 1})
     story.end()
     first, second = story.conversation.diffs()
-    assert (first["file"], first["additions"], first["deletions"]) == ("/work/a", 4, 2)
+    assert (first["file"], first["additions"], first["deletions"]) == ("/srv/w/a", 4, 2)
     assert first["patch"] == "@@ 1\n@@ 2" and first["status"] == "modified"
-    assert (second["file"], second["status"]) == ("/work/b", "added")
+    assert (second["file"], second["status"]) == ("/srv/w/b", "added")
     assert story.shown()[0]["state"]["metadata"]["diff"] == "@@ 1\n@@ 2"
-    assert next(s.properties["file"] for s in story.said if s.type == "file.edited") == "/work/a"
+    assert next(s.properties["file"] for s in story.said if s.type == "file.edited") == "/srv/w/a"
     assert len([s for s in story.said if s.type == "session.diff"][-1].properties["diff"]) == 2
     user = next(story.conversation.messages())["info"]
     assert len(user["summary"]["diffs"]) == 2
@@ -224,7 +224,7 @@ def test_a_fork_has_copies_of_what_was_before_it() -> None:
     story.end()
     story.begin("two", run=OTHER)
     story.end(run=OTHER)
-    fork = Facts("ses_01m8q0zzzzzzzzzzzzzzzzzzzz", "demo", "/work")
+    fork = Facts("ses_01m8q0zzzzzzzzzzzzzzzzzzzz", "demo", "/srv/w")
     rows = copies(story.conversation.messages(), fork, before=1004)
     assert len(rows) == 2 and {row["info"]["sessionID"] for row in rows} == {fork.id}
     assert rows[1]["info"]["parentID"] == rows[0]["info"]["id"]
@@ -236,7 +236,7 @@ def test_what_was_under_way_when_a_session_was_forked_has_ended_in_the_fork() ->
     story = Story()
     story.begin("one")
     story.say("first")
-    fork = Facts("ses_01m8q0zzzzzzzzzzzzzzzzzzzz", "demo", "/work")
+    fork = Facts("ses_01m8q0zzzzzzzzzzzzzzzzzzzz", "demo", "/srv/w")
     asked, early = copies(story.conversation.messages(), fork, before=2000)
     story.end()
     _, late = copies(story.conversation.messages(), fork, before=2000)

@@ -176,12 +176,12 @@ NAMES = [
 def test_tools_that_clients_draw_have_the_names_they_know(name: str, kind: str, shown: str) -> None:
     story = Story()
     story.begin("hi")
-    story.tool(name=name, kind=kind, paths=["/work/a"])
+    story.tool(name=name, kind=kind, paths=["/srv/w/a"])
     story.flush()
     part = story.shown()[0]
     assert part["tool"] == shown
     if shown in ("read", "edit", "write"):
-        assert part["state"]["input"]["filePath"] == "/work/a"
+        assert part["state"]["input"]["filePath"] == "/srv/w/a"
 
 
 @pytest.mark.proves("GO4")
@@ -207,7 +207,7 @@ def test_a_whole_message_replaces_its_chunks_and_a_retracted_one_goes() -> None:
 @pytest.mark.proves("GO4")
 def test_an_image_is_a_file_and_a_prompt_shows_what_it_held() -> None:
     image: Json = {"type": "image", "data": "aGk=", "mime_type": "image/png", "name": "x.png"}
-    link: Json = {"type": "resource_link", "uri": "file:///work/a.txt", "name": "a.txt"}
+    link: Json = {"type": "resource_link", "uri": "file:///srv/w/a.txt", "name": "a.txt"}
     story = Story()
     story.begin()
     story.feed("message_chunk", {"message_id": "m", "role": "assistant", "content": image})
@@ -224,7 +224,7 @@ def test_an_image_is_a_file_and_a_prompt_shows_what_it_held() -> None:
     other.feed("run_status", told)
     (prompt,) = other.conversation.messages()
     assert [part["type"] for part in prompt["parts"]] == ["text", "file", "file"]
-    assert prompt["parts"][2]["url"] == "file:///work/a.txt"
+    assert prompt["parts"][2]["url"] == "file:///srv/w/a.txt"
 
 
 FAILURES: list[tuple[Json, str]] = [
