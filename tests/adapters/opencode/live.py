@@ -52,6 +52,8 @@ from agentctl_adapters.opencode.translate import OpenCodeTranslator
 from tests.invariants import broken
 
 P = TypeVar("P")
+# A state that nothing tells of is looked at this often.
+LOOK_S = 0.05
 # Long beside any wait here, short beside a person's patience with a hung test.
 PATIENCE_S = 10.0
 ROOT = Path(__file__).parents[3]
@@ -101,7 +103,9 @@ class Live:
         """What `found` finds, once it finds something."""
         with anyio.move_on_after(timeout_s):
             while not (what := found()):
-                await self._news.wait()
+                # Not all that is looked for comes with news.
+                with anyio.move_on_after(LOOK_S):
+                    await self._news.wait()
             return what
         last = "\n".join(str(event) for event in self.events[-12:])
         raise TimeoutError(f"the last events:\n{last}\n{self.loose[-5:]}")
