@@ -58,6 +58,14 @@ def daemon_env(
     return {name: value for name, value in env.items() if name not in without} | more
 
 
+def argv_of(process: psutil.Process) -> list[str]:
+    """Its command line; nothing of one that ends at this moment."""
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
 @dataclass(frozen=True, slots=True)
 class Turn:
     """One run and its events, as JSON rows."""
@@ -175,7 +183,7 @@ class Served:
         argvs = {
             tuple(argv)
             for each in self.agent_processes()
-            if "--experimental-acp" in (argv := each.cmdline()) and "guard" not in " ".join(argv)
+            if "--experimental-acp" in (argv := argv_of(each)) and "guard" not in " ".join(argv)
         }
         (argv,) = argvs
         return list(argv)

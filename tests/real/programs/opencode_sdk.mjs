@@ -24,9 +24,10 @@ async function withNewer() {
   const client = newer(settings)
   const stop = new AbortController()
   const { stream } = await client.event.subscribe({}, { signal: stop.signal })
+  // It connects when it is first read.
+  const seen = [(await stream.next()).value]
   const session = data(await client.session.create({ agent: "demo", title: "By the SDK" }))
   const sessionID = session.id
-  const seen = []
   const reading = follow(stream, seen, async (event) => {
     if (event.type === "permission.asked")
       data(await client.permission.reply({ requestID: event.properties.id, reply: "once" }))
@@ -71,9 +72,9 @@ async function withNewer() {
 async function withOlder() {
   const client = older(settings)
   const { stream } = await client.event.subscribe()
+  const seen = [(await stream.next()).value]
   const session = data(await client.session.create({ body: { title: "Older" } }))
   const path = { id: session.id }
-  const seen = []
   const reading = follow(stream, seen, async (event) => {
     const asked = event.properties
     if (event.type === "permission.asked")
