@@ -5,12 +5,13 @@ It refuses to know calls. What was not told is None, as everywhere.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from datetime import UTC, datetime
 from typing import Any, Literal, cast
 
 from google.protobuf.message import Message as Wire
 
 from agentctl import v1
+from agentctl.client.times import iso
+from agentctl.client.views import camel_name
 from agentctl.rpc.jsonview import to_dict
 
 Json = dict[str, Any]
@@ -290,21 +291,10 @@ def _known(kind: Any, told: Wire) -> Any:
     return kind(**{each.name: plain[each.name] for each in fields(kind) if each.name in plain})
 
 
-def iso(ms: int) -> str:
-    """Unix ms as ISO 8601 in UTC."""
-    moment = datetime.fromtimestamp(ms / 1000, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 def _camel(value: Any) -> Any:
     if is_dataclass(value):
         told = {each.name: getattr(value, each.name) for each in fields(value)}
-        return {_name(key): _camel(each) for key, each in told.items() if each is not None}
+        return {camel_name(key): _camel(each) for key, each in told.items() if each is not None}
     if isinstance(value, tuple):
         return [_camel(each) for each in cast("tuple[Any, ...]", value)]
     return value
-
-
-def _name(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(part.capitalize() for part in rest)

@@ -3,9 +3,10 @@ tool's `agent.*` events. One table each, over the JSON form of an event; it know
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, cast
+
+from agentctl.client.times import iso
 
 Json = dict[str, Any]
 Event = Mapping[str, Any]
@@ -111,12 +112,13 @@ def _camel(value: Any, foreign: frozenset[str]) -> Any:
         return value
     named = cast(Json, value)
     return {
-        _camel_name(name): each if name in foreign else _camel(each, foreign)
+        camel_name(name): each if name in foreign else _camel(each, foreign)
         for name, each in named.items()
     }
 
 
-def _camel_name(name: str) -> str:
+def camel_name(name: str) -> str:
+    """A name of ours as the App SDK writes it: run_id is runId."""
     head, *rest = name.split("_")
     return head + "".join(part.capitalize() for part in rest)
 
@@ -164,7 +166,9 @@ class ToolView:
         session = self._sessions.setdefault(session_id, _Session())
         out: list[Json] = []
         for kind, fields in session.feed(event):
-            out.append({"type": kind, "session_id": session_id, **fields, "timestamp": _iso(event)})
+            out.append(
+                {"type": kind, "session_id": session_id, **fields, "timestamp": iso(event["ts"])}
+            )
         if event["type"] == "session_status" and event["data"].get("status") == "closed":
             del self._sessions[session_id]
         return out
@@ -226,7 +230,7 @@ class _Session:
 
     def feed(self, event: Event) -> Iterator[Row]:
         kind, data = event["type"], cast(Json, event["data"])
-        self.stamp = _iso(event)
+        self.stamp = iso(event["ts"])
         speaks = kind in ("message_chunk", "message")
         if speaks and (data.get("role") != "assistant" or "parent_tool_call_id" in event):
             return
@@ -363,8 +367,3 @@ def _progress(data: Json) -> Iterator[Row]:
             "percent": done * 100 // len(entries),
         },
     )
-
-
-def _iso(event: Event) -> str:
-    moment = datetime.fromtimestamp(event["ts"] / 1000, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

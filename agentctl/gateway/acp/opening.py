@@ -7,12 +7,12 @@ first prompt is a new one of the daemon, which bears the client's id as a label.
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from uuid import uuid4
 
 import anyio
 
 from agentctl import v1
+from agentctl.client.times import iso
 from agentctl.core.errors import AgentctlError, Invalid, NotFound
 from agentctl.gateway.acp import params as given
 from agentctl.gateway.acp.errors import Json, bad
@@ -239,11 +239,10 @@ class Opening:
 
 
 def _row(session: v1.Session) -> Json:
-    updated = datetime.fromtimestamp(session.updated_at / 1000, UTC)
     row: Json = {
         "sessionId": session.labels.get(LABEL) or session.session_id,
         "cwd": session.source_workspace or session.workspace,
-        "updatedAt": updated.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "updatedAt": iso(session.updated_at),
         "_meta": {"agentctl": {"agent": session.entry_id}},
     }
     if title := session.title or session.name:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
-import orjson
 
 from agentctl import v1
 from agentctl.client import AgentCtl
@@ -346,10 +345,6 @@ async def settle(call: Any, seconds: float, missing: Any) -> Any:
             return await call
     except (AgentctlError, TimeoutError):
         return missing
-
-
-def entry_of(offer: Offer) -> Json:
-    return orjson.loads(offer.entry.entry_json or b"{}")
 
 
 __all__ = ["Catalog", "Chosen", "HttpError", "Offer", "agent", "commands", "model", "provider"]

@@ -24,7 +24,6 @@ METHODS = "GET, POST, PUT, PATCH, DELETE, OPTIONS"
 ALLOWED = "Content-Type, Authorization, x-opencode-directory, x-opencode-sync, x-opencode-workspace"
 EXPOSED = "x-opencode-sync, x-next-cursor, link"
 REALM = 'Basic realm="agentctl"'
-LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 BODIES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 Headers = list[tuple[bytes, bytes]]

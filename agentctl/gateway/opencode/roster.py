@@ -6,10 +6,10 @@ the daemon's session then carries its id as a label, so that the id stays good a
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
 from agentctl import v1
 from agentctl.client import AgentCtl
+from agentctl.client.times import iso
 from agentctl.core.errors import NotFound
 from agentctl.gateway.opencode import words
 from agentctl.gateway.opencode.errors import no_session
@@ -56,14 +56,13 @@ class Lazy:
 
 
 def _base(own: str, directory: str, title: str, created: int, updated: int) -> Json:
-    when = datetime.fromtimestamp(created / 1000, UTC).isoformat(timespec="milliseconds")
     return {
         "id": own,
         "slug": own.removeprefix("ses_"),
         "projectID": project_id(directory),
         "directory": directory,
         "path": "",
-        "title": title or f"New session - {when.replace('+00:00', 'Z')}",
+        "title": title or f"New session - {iso(created)}",
         "version": VERSION,
         "time": {"created": created, "updated": updated},
         "tokens": words.tokens(None),

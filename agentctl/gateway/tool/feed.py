@@ -15,10 +15,10 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 
 from agentctl.client import AgentCtl
 from agentctl.client.stream import DEFAULT_PATIENCE_S, Subscription, retryable
+from agentctl.client.times import iso
 from agentctl.core.errors import AgentctlError
 from agentctl.gateway.tool.errors import away
 from agentctl.gateway.tool.instances import Instances
-from agentctl.gateway.tool.shape import iso
 from agentctl.gateway.tool.track import NOW, TYPES, Place, Track, joined, places
 from agentctl.rpc.jsonview import to_dict
 

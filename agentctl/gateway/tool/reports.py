@@ -3,6 +3,7 @@
 import orjson
 
 from agentctl import v1
+from agentctl.client.times import iso
 from agentctl.gateway.tool import shape
 from agentctl.gateway.tool.house import Ask, Json
 from agentctl.gateway.tool.instance import Instance, one_each
@@ -74,11 +75,11 @@ async def _json(ask: Ask, instance: Instance, session: v1.Session) -> Json:
     answer: Json = {
         "session_id": session.session_id,
         "project": shape.project(session),
-        "created": shape.iso(session.created_at),
+        "created": iso(session.created_at),
     }
     end = over or shape.last_active(session)
     if over and not _open(session):
-        answer["completed"] = shape.iso(over)
+        answer["completed"] = iso(over)
     answer["duration_seconds"] = max(round((end - session.created_at) / 1000, 3), 0)
     if args["include_messages"]:
         answer["messages"], _ = await messages(instance, session, limit=None)

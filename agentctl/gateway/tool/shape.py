@@ -4,11 +4,11 @@ Pure: messages of the client in, JSON out. It asks nobody.
 """
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from agentctl import v1
 from agentctl.client import views
+from agentctl.client.times import iso
 from agentctl.rpc.enums import words
 from agentctl.rpc.jsonview import to_dict
 
@@ -32,12 +32,6 @@ OUTCOMES: Mapping[int, str] = {
 """How a run ended -> the tool's word. What has not ended is in none of them."""
 
 ACTIVE = (v1.SessionPhase.SESSION_PHASE_ACTIVE,)
-
-
-def iso(ms: int) -> str:
-    """Unix ms as ISO 8601 in UTC."""
-    moment = datetime.fromtimestamp(ms / 1000, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def status(session: v1.Session) -> str:
